@@ -1,0 +1,55 @@
+/* An epoll loop over caller-owned sources and timers; nothing is allocated. */
+#ifndef COMMON_LOOP_H
+#define COMMON_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+struct loop;
+
+struct loop_source {
+	int fd;
+	void (*ready)(struct loop_source *source, uint32_t events);
+	void *owner;
+};
+
+struct loop_timer {
+	uint64_t at_ms; /* CLOCK_MONOTONIC; meaningful while armed */
+	void (*fire)(struct loop_timer *timer, uint64_t now_ms);
+	void *owner;
+	bool armed;
+	struct loop_timer *next;
+	struct loop_timer *prev;
+};
+
+#define LOOP_BATCH 64
+
+struct loop {
+	int epfd;
+	struct loop_timer *timers;
+	struct epoll_event batch[LOOP_BATCH];
+	int batch_at;
+	int batch_count;
+};
+
+/* 0 or -errno. */
+int loop_init(struct loop *loop);
+void loop_close(struct loop *loop);
+
+/* source must live until loop_del. events: EPOLL*, EPOLLET for edge-triggered. 0 or -errno. */
+int loop_add(struct loop *loop, struct loop_source *source, uint32_t events);
+int loop_mod(struct loop *loop, struct loop_source *source, uint32_t events);
+
+/* Before the descriptor is closed. Events of this pass that are still to come for it are forgotten. */
+void loop_del(struct loop *loop, struct loop_source *source);
+
+/* Arms, or moves, a timer. It is disarmed before fire is called. */
+void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms);
+void loop_timer_stop(struct loop *loop, struct loop_timer *timer);
+
+/* One pass: waits until something is ready, the next timer, or max_wait_ms (below 0: no bound), then calls ready
+ * for each source and fire for each timer due. 0 or -errno (EINTR counts as an empty pass). */
+int loop_pass(struct loop *loop, int max_wait_ms);
+
+#endif
