@@ -1,0 +1,53 @@
+/* execd's side of the channel: reads and checks netd's records, hands them on, and sends what is owed. Sends never block
+ * and nothing is queued: what cannot be sent now stays a state bit in its exec (execs.h), or, for the answer to an EXEC
+ * that has no entry, one pending answer during which the channel is not read. */
+#ifndef EXECD_RECORDS_H
+#define EXECD_RECORDS_H
+
+#include "common/channel_io.h"
+#include "common/loop.h"
+
+/* What the life of a netd hangs on; called from the loop. After lost() the channel is closed already. */
+struct records_events {
+	void (*jailed)(void *owner);
+	void (*attached)(void *owner);
+	void (*alive)(void *owner, const struct channel_alive *alive);
+	void (*goaway)(void *owner);
+	void (*closed)(void *owner, const struct channel_closed *closed);
+	/* The channel is over: end of file (violation NULL) or a violation (what it was, static). Not called by
+	 * records_close. */
+	void (*lost)(void *owner, const char *violation);
+};
+
+/* Takes over fd, execd's end of channel_pair(). One channel at a time. 0 or -errno. */
+int records_open(struct loop *loop, int fd, const struct records_events *events, void *owner);
+
+/* Closes the channel, silently. execs_stream_lost() is the caller's duty. Harmless when there is none. */
+void records_close(void);
+
+bool records_is_open(void);
+enum channel_phase records_phase(void);
+
+/* The start of a netd, while the channel is empty: settings, JAIL, credentials, DIAL. 0 or -errno; -EAGAIN means a netd
+ * that does not read, which is treated as lost. */
+int records_set(enum channel_key key, const void *value, size_t size);
+int records_set_u32(enum channel_key key, uint32_t value);
+int records_set_fd(enum channel_key key, int fd); /* fd stays the caller's */
+int records_jail(void);
+int records_dial(void);
+
+/* Leave in good order. Remembered and sent when the channel has room. */
+void records_drain(void);
+
+/* For execs.c. 0, -EAGAIN (owed: execs_channel_writable() comes when there is room), or -errno (lost: lost() follows). */
+int records_admitted(uint64_t req_id);
+int records_fetch(uint64_t req_id, uint32_t offset);
+int records_started(uint64_t req_id, const int fds[3]); /* fds stay the caller's */
+int records_ended(uint64_t req_id, const struct channel_ended *ended);
+
+/* Answers to an EXEC that gets no entry. Never fail: what does not fit now is the one pending answer. */
+void records_duplicate(uint64_t req_id);
+void records_replay(uint64_t req_id, const struct outcome *outcome, bool truncated);
+void records_refused(uint64_t req_id, const struct outcome *outcome);
+
+#endif

@@ -1,0 +1,47 @@
+/* What execd told this netd: settings before the jail, credentials after it. */
+#ifndef NETD_SETTINGS_H
+#define NETD_SETTINGS_H
+
+#include "common/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct settings {
+	char relay_host[256];
+	uint16_t relay_port;
+	bool relay_tls;
+	char server_name[256]; /* empty: relay_host */
+	char sandbox_id[1024];
+	char image[1024];
+	char trust[16];
+	char capabilities[16][32];
+	uint32_t capability_count;
+	uint32_t capacity;
+	uint32_t heartbeat_ms;
+	uint32_t ping_ms;
+	char proxy_host[256]; /* empty: none */
+	uint16_t proxy_port;
+	char no_proxy[4096];
+	char ca_dir[4096];
+	bool background_kill;
+	/* credentials; wiped by settings_wipe as soon as they are used */
+	char token[LIMIT_TOKEN + 1];
+	char proxy_user[1024];
+	char proxy_password[1024];
+	int ca_fd; /* -1: none */
+	int cert_fd;
+	int key_fd;
+};
+
+/* Every field empty, descriptors -1, defaults of contract.md. */
+void settings_init(struct settings *s);
+
+/* Takes one SET. Returns 0 or -EINVAL with *ret_why (static) for a value that cannot be used. */
+int settings_take(struct settings *s, uint8_t key, const uint8_t *value, size_t size, int fd, const char **ret_why);
+
+/* Overwrites the proxy's password, and with the token too when all is set. Closes the descriptors. */
+void settings_wipe(struct settings *s, bool all);
+
+#endif

@@ -1,0 +1,43 @@
+/* A connected byte stream to the relay: TCP, or TLS over it, perhaps through a proxy. Non-blocking. */
+#ifndef NETD_TRANSPORT_H
+#define NETD_TRANSPORT_H
+
+#include "common/loop.h"
+#include "netd/settings.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct transport;
+
+/* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS says it is broken; the reason is logged). A stream that ends
+ * without close_notify is an end of stream like any other. */
+ssize_t transport_read(struct transport *t, void *buf, size_t size);
+
+/* Bytes that were taken, -EAGAIN, or -errno. With TLS at most one record of 16 KiB a call, joined from the iovecs; after
+ * -EAGAIN the next call must offer the same bytes first. */
+ssize_t transport_writev(struct transport *t, const struct iovec *iov, int count);
+
+/* The descriptor to watch, and what for: TLS may want to write before it can read, and the reverse. */
+int transport_fd(const struct transport *t);
+bool transport_read_wants_write(const struct transport *t);
+bool transport_write_wants_read(const struct transport *t);
+/* Bytes decrypted and waiting although the socket may have nothing: read again without waiting. */
+bool transport_pending(const struct transport *t);
+/* Bytes in the kernel's send queue that the peer has not acknowledged (SIOCOUTQ). */
+size_t transport_unsent(const struct transport *t);
+
+/* close_notify (one try) and FIN. */
+void transport_shutdown(struct transport *t);
+void transport_free(struct transport *t);
+
+/* Dials: resolve, connect (RFC 8305), proxy, TLS, with LIMIT_HANDSHAKE_MS over it all. done is called once, from the loop:
+ * with a transport (owned by the caller, nothing pending in loop for it), or NULL and the class of the failure
+ * (enum channel_close_class); the one log line that says why has been written. 0 or -errno. */
+int transport_dial(struct loop *loop, struct settings *settings,
+		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
+
+#endif
