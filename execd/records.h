@@ -7,6 +7,9 @@
 #include "common/channel_io.h"
 #include "common/loop.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* What the life of a netd hangs on; called from the loop. After lost() the channel is closed already. */
 struct records_events {
 	void (*jailed)(void *owner);
@@ -26,6 +29,10 @@ int records_open(struct loop *loop, int fd, const struct records_events *events,
 void records_close(void);
 
 bool records_is_open(void);
+
+/* ServerFrames (EXEC and ABORT records) since the last records_open; kept after the channel is closed. A connection that
+ * brought one resets the backoff (contract.md 10). */
+uint64_t records_frames(void);
 enum channel_phase records_phase(void);
 
 /* The start of a netd, while the channel is empty: settings, JAIL, credentials, DIAL. 0 or -errno; -EAGAIN means a netd

@@ -1,0 +1,106 @@
+#include "execd/audit.h"
+
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct {
+	int fd; /* -1: none */
+	bool to_log;
+	bool torn; /* the last record was cut by a full disk: the next one starts on a line of its own */
+	uint64_t dropped;
+} audit = {.fd = -1};
+
+int audit_open(const char *setting)
+{
+	FD_CLOSE int fd = -1;
+	struct stat st;
+
+	audit_close();
+	audit.to_log = strcmp(setting, "log") == 0;
+	if (audit.to_log || setting[0] == '\0')
+		return 0;
+	fd = open(setting, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		  0600);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	audit.fd = fd_steal(&fd);
+	return 0;
+}
+
+void audit_close(void)
+{
+	fd_close(&audit.fd);
+	audit.to_log = audit.torn = false;
+}
+
+uint64_t audit_dropped(void)
+{
+	return audit.dropped;
+}
+
+static void render_hex(char out[2 * CHANNEL_FINGERPRINT + 1], const uint8_t *bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < CHANNEL_FINGERPRINT; i++) {
+		out[2 * i] = digits[bytes[i] >> 4];
+		out[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	out[2 * CHANNEL_FINGERPRINT] = '\0';
+}
+
+static void append(const struct buf_text *t)
+{
+	ssize_t n = t->full ? -1 : write(audit.fd, t->at, t->used);
+
+	if (n == (ssize_t)t->used) {
+		audit.torn = false;
+		return;
+	}
+	audit.torn = audit.torn || n > 0;
+	audit.dropped++;
+}
+
+void audit_exec(const char *event, uint64_t req_id, uint32_t command_len,
+		const uint8_t fingerprint[CHANNEL_FINGERPRINT], const struct outcome *outcome, uint64_t ms)
+{
+	char hex[2 * CHANNEL_FINGERPRINT + 1] = "";
+	char line[PIPE_BUF];
+	struct buf_text t;
+
+	if (!audit.to_log && audit.fd < 0)
+		return;
+	if (fingerprint)
+		render_hex(hex, fingerprint);
+	if (audit.to_log) {
+		log_info("audit", LOG_STR("event", event), LOG_U64("req_id", req_id),
+			 LOG_U64("command_len", command_len), LOG_STR("fingerprint", hex),
+			 LOG_STR("outcome", outcome ? outcome_reason(outcome) : "none"),
+			 LOG_I64("value", outcome ? outcome->value : 0), LOG_U64("ms", ms));
+		return;
+	}
+	buf_text_init(&t, line, sizeof line);
+	buf_text_addf(&t, "%s{\"at_ms\":%llu,\"event\":\"%s\",\"req_id\":%llu,\"command_len\":%u",
+		      audit.torn ? "\n" : "", (unsigned long long)clock_now_ms(), event,
+		      (unsigned long long)req_id, command_len);
+	if (fingerprint)
+		buf_text_addf(&t, ",\"fingerprint\":\"%s\"", hex);
+	if (outcome)
+		buf_text_addf(&t, ",\"outcome\":\"%s\",\"value\":%u", outcome_reason(outcome),
+			      outcome->value);
+	buf_text_addf(&t, ",\"ms\":%llu}\n", (unsigned long long)ms);
+	append(&t);
+}
