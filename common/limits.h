@@ -36,6 +36,7 @@
 /* Times. */
 #define LIMIT_KILL_PROOF_MS	10000u /* a kill without proof: the terminal frame goes all the same */
 #define LIMIT_SHUTDOWN_PROOF_MS 3000u
+#define LIMIT_SHUTDOWN_ANSWER_MS 500u /* for the last answers, after that proof */
 #define LIMIT_SHUTDOWN_MS	5000u
 #define LIMIT_QUIET_MS		500u  /* keep: silence after which the End goes */
 #define LIMIT_LINGER_MS		5000u /* keep: open-window time after which it goes in any case */

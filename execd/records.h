@@ -18,7 +18,7 @@ struct records_events {
 	void (*goaway)(void *owner);
 	void (*closed)(void *owner, const struct channel_closed *closed);
 	/* The channel is over: end of file (violation NULL) or a violation (what it was, static). Not called by
-	 * records_close. */
+	 * records_close. The owner then calls execs_stream_lost(). */
 	void (*lost)(void *owner, const char *violation);
 };
 
@@ -46,13 +46,15 @@ int records_dial(void);
 /* Leave in good order. Remembered and sent when the channel has room. */
 void records_drain(void);
 
-/* For execs.c. 0, -EAGAIN (owed: execs_channel_writable() comes when there is room), or -errno (lost: lost() follows). */
-int records_admitted(uint64_t req_id);
+/* For execs.c. 0, or -EAGAIN (owed: execs_channel_writable() comes when there is room, and only then), or -EPIPE (there is
+ * no channel, or its peer is gone: lost() comes from the loop). records_started also gives what sendmsg(2) says of the
+ * descriptors themselves (-ETOOMANYREFS): then nothing was sent and the channel lives. */
 int records_fetch(uint64_t req_id, uint32_t offset);
 int records_started(uint64_t req_id, const int fds[3]); /* fds stay the caller's */
 int records_ended(uint64_t req_id, const struct channel_ended *ended);
 
-/* Answers to an EXEC that gets no entry. Never fail: what does not fit now is the one pending answer. */
+/* The answers to an EXEC, one each, in order. Never fail: what does not fit now is the one pending answer. */
+void records_admitted(uint64_t req_id);
 void records_duplicate(uint64_t req_id);
 void records_replay(uint64_t req_id, const struct outcome *outcome, bool truncated);
 void records_refused(uint64_t req_id, const struct outcome *outcome);

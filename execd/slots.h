@@ -27,6 +27,8 @@ enum slot_event_kind {
 	SLOT_MINDING,	    /* keep: the leader is gone, count processes live on */
 	SLOT_DIED,	    /* the slot process died, was stopped or fell silent, its exec with it. What it left is
 			       swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
+	SLOT_READY,	    /* there is an idle slot more, but for those that slots_release made idle: a new one, or a
+			       replacement. Of no exec; slots_idle() has risen already */
 };
 
 struct slot_event {
@@ -50,7 +52,7 @@ struct slot_run {
 	uint32_t given_len;
 };
 
-/* Starts the warden and config->max_concurrent slots. ready is called from the loop. 0 or -errno. */
+/* Starts the warden and config->max_concurrent slots. event is called from the loop. 0 or -errno. */
 int slots_start(struct loop *loop, const struct config *config,
 		void (*event)(void *owner, const struct slot_event *event), void *owner);
 
@@ -85,7 +87,8 @@ int slots_command(unsigned slot, const uint8_t *piece, size_t size);
  * come yet, then SLOT_EMPTY, SLOT_STILL_ALIVE every second until then. Calling it twice is harmless. */
 void slots_kill(unsigned slot);
 
-/* After SLOT_EMPTY or SLOT_START_FAILED: idle again, or (used up, dead) replaced. */
+/* After SLOT_EMPTY (of an abandoned slot, too) or SLOT_START_FAILED, and for a slot that was taken but never run: idle
+ * again, or (used up, dead) replaced. No event of its last exec comes after this. */
 void slots_release(unsigned slot);
 
 /* After SLOT_MINDING, once netd no longer reads the pipes: what still lives keeps a reader. The number is free at
