@@ -13,11 +13,11 @@ static const struct record {
 	unsigned phases;
 	uint32_t min_len;
 	uint32_t max_len;
-	uint8_t flags;	 /* bits that may be set; SET uses the whole byte */
+	uint8_t flags;   /* bits that may be set; SET uses the whole byte */
 	bool has_req_id; /* else req_id must be 0 */
 } table[256] = {
-    [CHANNEL_SET] = {"set", CHANNEL_TO_NETD, CHANNEL_PHASE_CONFIG | CHANNEL_PHASE_CREDENTIALS, 0, LIMIT_TOKEN, 255,
-		     false},
+    [CHANNEL_SET] = {"set", CHANNEL_TO_NETD, CHANNEL_PHASE_CONFIG | CHANNEL_PHASE_CREDENTIALS, 0, LIMIT_TOKEN,
+		     255, false},
     [CHANNEL_JAIL] = {"jail", CHANNEL_TO_NETD, CHANNEL_PHASE_CONFIG, 0, 0, 0, false},
     [CHANNEL_DIAL] = {"dial", CHANNEL_TO_NETD, CHANNEL_PHASE_CREDENTIALS, 0, 0, 0, false},
     [CHANNEL_ADMITTED] = {"admitted", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, 0, 0, 0, true},
@@ -28,8 +28,8 @@ static const struct record {
 			 CHANNEL_OUTCOME_BLOCK, 0, true},
     [CHANNEL_FETCH] = {"fetch", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, 4, 4, 0, true},
     [CHANNEL_STARTED] = {"started", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, 0, 0, 0, true},
-    [CHANNEL_ENDED] = {"ended", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, CHANNEL_ENDED_BLOCK, CHANNEL_ENDED_BLOCK, 0,
-		       true},
+    [CHANNEL_ENDED] = {"ended", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, CHANNEL_ENDED_BLOCK,
+		       CHANNEL_ENDED_BLOCK, 0, true},
     [CHANNEL_DRAIN] = {"drain", CHANNEL_TO_NETD, ANY_TIME, 0, 0, 0, false},
 
     [CHANNEL_JAILED] = {"jailed", CHANNEL_TO_EXECD, CHANNEL_PHASE_JAILING, 0, 0, 0, false},
@@ -42,19 +42,29 @@ static const struct record {
     [CHANNEL_DRAINED] = {"drained", CHANNEL_TO_EXECD, CHANNEL_PHASE_ATTACHED, CHANNEL_DRAINED_BLOCK,
 			 CHANNEL_DRAINED_BLOCK, CHANNEL_TRUNCATED, true},
     [CHANNEL_GOAWAY] = {"goaway", CHANNEL_TO_EXECD, CHANNEL_PHASE_ATTACHED, 0, 0, 0, false},
-    [CHANNEL_ALIVE] = {"alive", CHANNEL_TO_EXECD, ANY_TIME, CHANNEL_ALIVE_BLOCK, CHANNEL_ALIVE_BLOCK, 0, false},
-    [CHANNEL_CLOSED] = {"closed", CHANNEL_TO_EXECD, ANY_TIME, CHANNEL_CLOSED_BLOCK, CHANNEL_CLOSED_BLOCK, 0, false},
+    [CHANNEL_ALIVE] = {"alive", CHANNEL_TO_EXECD, ANY_TIME, CHANNEL_ALIVE_BLOCK, CHANNEL_ALIVE_BLOCK, 0,
+		       false},
+    [CHANNEL_CLOSED] = {"closed", CHANNEL_TO_EXECD, ANY_TIME, CHANNEL_CLOSED_BLOCK, CHANNEL_CLOSED_BLOCK, 0,
+			false},
 };
 
 static const char *const close_names[] = {
-    [CHANNEL_CLOSE_DRAINED] = "drained",	 [CHANNEL_CLOSE_RESOLVE] = "resolve",
-    [CHANNEL_CLOSE_CONNECT] = "connect",	 [CHANNEL_CLOSE_PROXY] = "proxy",
-    [CHANNEL_CLOSE_TLS] = "tls",		 [CHANNEL_CLOSE_HANDSHAKE] = "handshake-timeout",
-    [CHANNEL_CLOSE_NOT_HTTP2] = "not-http2",	 [CHANNEL_CLOSE_PROTOCOL] = "protocol",
-    [CHANNEL_CLOSE_FLOOD] = "flood",		 [CHANNEL_CLOSE_KEEPALIVE] = "keepalive",
-    [CHANNEL_CLOSE_EOF] = "eof",		 [CHANNEL_CLOSE_RESET] = "reset",
-    [CHANNEL_CLOSE_GOAWAY] = "goaway",		 [CHANNEL_CLOSE_STATUS] = "status",
-    [CHANNEL_CLOSE_CREDENTIALS] = "credentials", [CHANNEL_CLOSE_INTERNAL] = "internal",
+    [CHANNEL_CLOSE_DRAINED] = "drained",
+    [CHANNEL_CLOSE_RESOLVE] = "resolve",
+    [CHANNEL_CLOSE_CONNECT] = "connect",
+    [CHANNEL_CLOSE_PROXY] = "proxy",
+    [CHANNEL_CLOSE_TLS] = "tls",
+    [CHANNEL_CLOSE_HANDSHAKE] = "handshake-timeout",
+    [CHANNEL_CLOSE_NOT_HTTP2] = "not-http2",
+    [CHANNEL_CLOSE_PROTOCOL] = "protocol",
+    [CHANNEL_CLOSE_FLOOD] = "flood",
+    [CHANNEL_CLOSE_KEEPALIVE] = "keepalive",
+    [CHANNEL_CLOSE_EOF] = "eof",
+    [CHANNEL_CLOSE_RESET] = "reset",
+    [CHANNEL_CLOSE_GOAWAY] = "goaway",
+    [CHANNEL_CLOSE_STATUS] = "status",
+    [CHANNEL_CLOSE_CREDENTIALS] = "credentials",
+    [CHANNEL_CLOSE_INTERNAL] = "internal",
 };
 
 const char *channel_type_name(enum channel_type type)
@@ -133,8 +143,9 @@ static const char *check(const struct channel_header *h, size_t size, enum chann
 	return NULL;
 }
 
-int channel_decode(const uint8_t *rec, size_t size, enum channel_direction direction, enum channel_phase phase,
-		   uint32_t expected_seq, struct channel_header *ret, const uint8_t **ret_body, const char **ret_why)
+int channel_decode(const uint8_t *rec, size_t size, enum channel_direction direction,
+		   enum channel_phase phase, uint32_t expected_seq, struct channel_header *ret,
+		   const uint8_t **ret_body, const char **ret_why)
 {
 	struct channel_header h;
 	const char *why;
@@ -150,7 +161,8 @@ int channel_decode(const uint8_t *rec, size_t size, enum channel_direction direc
 	    .req_id = buf_get_u64(rec + 8),
 	    .seq = buf_get_u32(rec + 16),
 	};
-	why = buf_get_u16(rec + 2) != 0 ? "reserved bytes set" : check(&h, size, direction, phase, expected_seq);
+	why = buf_get_u16(rec + 2) != 0 ? "reserved bytes set"
+					: check(&h, size, direction, phase, expected_seq);
 	if (why) {
 		*ret_why = why;
 		return -EPROTO;

@@ -41,8 +41,8 @@ int channel_send(struct channel *c, enum channel_type type, uint8_t flags, uint6
 	return finish_send(c, writev(c->fd, iov, 3));
 }
 
-int channel_send_fds(struct channel *c, enum channel_type type, uint8_t flags, uint64_t req_id, const void *block,
-		     size_t block_size, const int *fds, size_t count)
+int channel_send_fds(struct channel *c, enum channel_type type, uint8_t flags, uint64_t req_id,
+		     const void *block, size_t block_size, const int *fds, size_t count)
 {
 	uint8_t header[CHANNEL_HEADER];
 	union {
@@ -58,6 +58,8 @@ int channel_send_fds(struct channel *c, enum channel_type type, uint8_t flags, u
 	m.msg_control = control.bytes;
 	m.msg_controllen = CMSG_SPACE(sizeof(int) * count);
 	h = CMSG_FIRSTHDR(&m);
+	if (!h)
+		return -EINVAL;
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int) * count);
@@ -121,7 +123,8 @@ int channel_receive(struct channel *c, uint8_t *buf, struct channel_record *ret,
 	else if (m.msg_flags & MSG_CTRUNC)
 		*ret_why = "descriptors where none belong";
 	else
-		err = channel_decode(buf, (size_t)n, c->receives, c->phase, c->seq_in, &r.h, &r.body, ret_why);
+		err =
+		    channel_decode(buf, (size_t)n, c->receives, c->phase, c->seq_in, &r.h, &r.body, ret_why);
 	if (err == 0 && count != channel_fd_count(&r.h)) {
 		*ret_why = "wrong number of descriptors";
 		err = -EPROTO;
@@ -145,7 +148,8 @@ int channel_pair(int *ret_ours, int *ret_theirs)
 		return -errno;
 	for (int i = 0; i < 2; i++)
 		setsockopt(s[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	/* Older kernels say ENOPROTOOPT; there netd's filter, which has no sendmsg, is what keeps descriptors out. */
+	/* Older kernels say ENOPROTOOPT; there netd's filter, which has no sendmsg, is what keeps descriptors
+	 * out. */
 	setsockopt(s[0], SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
 	*ret_ours = s[0];
 	*ret_theirs = s[1];

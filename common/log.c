@@ -70,8 +70,8 @@ const char *log_errno(int err)
 	return s ? s : "unknown error";
 }
 
-/* A value bare when it is plain, else quoted. Bytes outside printable ASCII become \xNN (text) or \u00NN (JSON):
- * a terminal escape or a newline from a peer stays harmless. */
+/* A value bare when it is plain, else quoted. Bytes outside printable ASCII become \xNN (text) or \u00NN
+ * (JSON): a terminal escape or a newline from a peer stays harmless. */
 static void add_value(struct buf_text *t, const char *s, size_t n, bool json)
 {
 	bool plain = !json && n > 0;
@@ -118,14 +118,15 @@ static void add_field(struct buf_text *t, const struct log_field *f, bool json)
 	}
 }
 
-/* A record never exceeds PIPE_BUF, so that lines of several processes do not mix. Fields that no longer fit are
- * left out whole. */
+/* A record never exceeds PIPE_BUF, so that lines of several processes do not mix. Fields that no longer fit
+ * are left out whole. */
 static void render(struct buf_text *t, enum log_level level, const char *msg, const struct log_field *fields)
 {
 	bool json = log_state.format == LOG_FORMAT_JSON;
 
 	if (json)
-		buf_text_addf(t, "{\"process\":\"%s\",\"level\":\"%s\",\"msg\":", log_state.name, level_names[level]);
+		buf_text_addf(t, "{\"process\":\"%s\",\"level\":\"%s\",\"msg\":", log_state.name,
+			      level_names[level]);
 	else
 		buf_text_addf(t, "%s level=%s msg=", log_state.name, level_names[level]);
 	add_value(t, msg, strlen(msg), json);

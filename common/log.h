@@ -1,6 +1,7 @@
 /* The log: one line a record on stderr, key=value or JSON, the process name first. Never waits: a line that
- * stderr does not take at once is dropped and counted. Never the token, a command or stdin. Values are escaped
- * here, so that nothing from outside can forge a line. No time stamp: whoever collects stderr adds one. */
+ * stderr does not take at once is dropped and counted. Never the token, a command or stdin. Values are
+ * escaped here, so that nothing from outside can forge a line. No time stamp: whoever collects stderr adds
+ * one. */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
@@ -34,10 +35,11 @@ struct log_field {
 	int64_t i;
 };
 
-#define LOG_STR(k, v)	 ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .s = (v)})
-#define LOG_MEM(k, v, l) ((struct log_field){.key = (k), .type = LOG_FIELD_MEM, .s = (const char *)(v), .n = (l)})
-#define LOG_U64(k, v)	 ((struct log_field){.key = (k), .type = LOG_FIELD_U64, .u = (uint64_t)(v)})
-#define LOG_I64(k, v)	 ((struct log_field){.key = (k), .type = LOG_FIELD_I64, .i = (int64_t)(v)})
+#define LOG_STR(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .s = (v)})
+#define LOG_MEM(k, v, l)                                                                                     \
+	((struct log_field){.key = (k), .type = LOG_FIELD_MEM, .s = (const char *)(v), .n = (l)})
+#define LOG_U64(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_U64, .u = (uint64_t)(v)})
+#define LOG_I64(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_I64, .i = (int64_t)(v)})
 /* errno value (positive or negative) as its message. */
 #define LOG_ERR(e) LOG_STR("error", log_errno(e))
 
@@ -45,7 +47,7 @@ const char *log_errno(int err);
 
 void log_emit(enum log_level level, const char *msg, const struct log_field *fields);
 
-#define LOG_FIELDS(...) ((const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+#define LOG_FIELDS(...)     ((const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 #define log_error(msg, ...) log_emit(LOG_LEVEL_ERROR, msg, LOG_FIELDS(__VA_ARGS__))
 #define log_warn(msg, ...)  log_emit(LOG_LEVEL_WARN, msg, LOG_FIELDS(__VA_ARGS__))
 #define log_info(msg, ...)  log_emit(LOG_LEVEL_INFO, msg, LOG_FIELDS(__VA_ARGS__))
@@ -60,15 +62,19 @@ struct log_limit {
 	uint64_t suppressed; /* since the last that was allowed */
 };
 
-#define LOG_LIMIT_INIT(b, ms) {.burst = (b), .per_ms = (ms), .tokens = (b)}
+#define LOG_LIMIT_INIT(b, ms)                                                                                \
+	{                                                                                                    \
+		.burst = (b), .per_ms = (ms), .tokens = (b)                                                  \
+	}
 
-/* True when a record may be written now; *ret_suppressed (may be NULL) is how many were kept back before it. */
+/* True when a record may be written now; *ret_suppressed (may be NULL) is how many were kept back before it.
+ */
 bool log_allowed(struct log_limit *limit, uint64_t now_ms, uint64_t *ret_suppressed);
 
 /* Error record, then exit. fatal adds strerror(errno). Only at start, in the drop, and for our own broken
  * invariants. exit_code 2 is for bad settings. */
 _Noreturn void log_fatal(int exit_code, const char *msg, const struct log_field *fields);
 #define fatalx(msg, ...) log_fatal(1, msg, LOG_FIELDS(__VA_ARGS__))
-#define fatal(msg, ...)	 log_fatal(1, msg, LOG_FIELDS(LOG_ERR(errno) __VA_OPT__(, ) __VA_ARGS__))
+#define fatal(msg, ...)  log_fatal(1, msg, LOG_FIELDS(LOG_ERR(errno) __VA_OPT__(, ) __VA_ARGS__))
 
 #endif

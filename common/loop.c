@@ -97,7 +97,8 @@ static int wait_ms(const struct loop *loop, int max_wait_ms)
 	return max_wait_ms >= 0 && (uint64_t)max_wait_ms < left ? max_wait_ms : (int)left;
 }
 
-/* A timer that sets itself anew for now or earlier waits for the next pass, so that no timer can hold the loop. */
+/* A timer that sets itself anew for now or earlier waits for the next pass, so that no timer can hold the
+ * loop. */
 static void fire_due(struct loop *loop)
 {
 	uint64_t now = clock_now_ms();

@@ -48,8 +48,8 @@ void loop_del(struct loop *loop, struct loop_source *source);
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms);
 void loop_timer_stop(struct loop *loop, struct loop_timer *timer);
 
-/* One pass: waits until something is ready, the next timer, or max_wait_ms (below 0: no bound), then calls ready
- * for each source and fire for each timer due. 0 or -errno (EINTR counts as an empty pass). */
+/* One pass: waits until something is ready, the next timer, or max_wait_ms (below 0: no bound), then calls
+ * ready for each source and fire for each timer due. 0 or -errno (EINTR counts as an empty pass). */
 int loop_pass(struct loop *loop, int max_wait_ms);
 
 #endif

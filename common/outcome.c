@@ -46,7 +46,8 @@ bool outcome_valid(const struct outcome *o)
 	case OUTCOME_TIMEOUT:
 		return o->value >= 1;
 	case OUTCOME_START_FAILED:
-		return OUTCOME_START_STEP(o->value) >= START_PIPES && OUTCOME_START_STEP(o->value) <= START_LAST;
+		return OUTCOME_START_STEP(o->value) >= START_PIPES &&
+		       OUTCOME_START_STEP(o->value) <= START_LAST;
 	case OUTCOME_REFUSED:
 		return o->value >= REFUSAL_QUEUE_FULL && o->value <= REFUSAL_LAST;
 	}

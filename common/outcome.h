@@ -13,34 +13,34 @@ enum outcome_kind {
 	OUTCOME_TIMEOUT,      /* value: timeout_s */
 	OUTCOME_START_FAILED, /* value: OUTCOME_START_VALUE(step, errno) */
 	OUTCOME_REFUSED,      /* value: enum refusal */
-	OUTCOME_LOST,	      /* value: 0; killed because the stream was lost: never cached, never sent */
+	OUTCOME_LOST,         /* value: 0; killed because the stream was lost: never cached, never sent */
 };
 
 /* Why an exec did not run. */
 enum refusal {
 	REFUSAL_QUEUE_FULL = 1,
-	REFUSAL_MEMORY,	       /* commands and stdin held are over LIMIT_HELD */
-	REFUSAL_COLLISION,     /* other work under an id in flight */
-	REFUSAL_COMMAND_NUL,   /* a NUL byte inside the command */
-	REFUSAL_COMMAND_LONG,  /* over LIMIT_COMMAND */
-	REFUSAL_STDIN_LONG,    /* over LIMIT_STDIN */
-	REFUSAL_MESSAGE_LONG,  /* a message over LIMIT_MESSAGE */
-	REFUSAL_MALFORMED,     /* an Exec that cannot be decoded, its req_id found */
+	REFUSAL_MEMORY,       /* commands and stdin held are over LIMIT_HELD */
+	REFUSAL_COLLISION,    /* other work under an id in flight */
+	REFUSAL_COMMAND_NUL,  /* a NUL byte inside the command */
+	REFUSAL_COMMAND_LONG, /* over LIMIT_COMMAND */
+	REFUSAL_STDIN_LONG,   /* over LIMIT_STDIN */
+	REFUSAL_MESSAGE_LONG, /* a message over LIMIT_MESSAGE */
+	REFUSAL_MALFORMED,    /* an Exec that cannot be decoded, its req_id found */
 	REFUSAL_SHUTTING_DOWN,
-	REFUSAL_GOING_AWAY,    /* the relay said GOAWAY */
-	REFUSAL_STILL_DYING,   /* the earlier run of this id could not be proven dead in LIMIT_KILL_PROOF_MS */
+	REFUSAL_GOING_AWAY,  /* the relay said GOAWAY */
+	REFUSAL_STILL_DYING, /* the earlier run of this id could not be proven dead in LIMIT_KILL_PROOF_MS */
 	REFUSAL_LAST = REFUSAL_STILL_DYING,
 };
 
 /* The step at which a start failed. */
 enum start_step {
 	START_PIPES = 1, /* pipes or descriptors for the command */
-	START_SLOT,	 /* no slot could be had, or it died */
-	START_PROCESS,	 /* vfork */
-	START_SESSION,	 /* setsid, process group, dispositions */
-	START_FILES,	 /* descriptors 0, 1, 2 */
-	START_FOLDER,	 /* SANDBOX_CWD */
-	START_LIMITS,	 /* rlimits */
+	START_SLOT,      /* no slot could be had, or it died */
+	START_PROCESS,   /* vfork */
+	START_SESSION,   /* setsid, process group, dispositions */
+	START_FILES,     /* descriptors 0, 1, 2 */
+	START_FOLDER,    /* SANDBOX_CWD */
+	START_LIMITS,    /* rlimits */
 	START_LANDLOCK,
 	START_PRIVILEGES,
 	START_SECCOMP,

@@ -39,22 +39,22 @@ struct config {
 	uint16_t proxy_port;
 	char no_proxy[4096];
 	struct config_user command_user; /* SANDBOX_USER */
-	struct config_user netd_user;	 /* NETD_USER, or nobody when root */
+	struct config_user netd_user;    /* NETD_USER, or nobody when root */
 	bool background_kill;
-	uint64_t keep_caps;	     /* bit n: capability n */
+	uint64_t keep_caps; /* bit n: capability n */
 	char seccomp_file[4096];
 	char cwd[4096];
 	uint32_t drain_s;
 	char status_file[4096];
-	char audit[4096];	     /* SANDBOX_AUDIT: empty, "log" or a file */
+	char audit[4096]; /* SANDBOX_AUDIT: empty, "log" or a file */
 	enum log_level log_level;
 	enum log_format log_format;
-	uint32_t capability_mask;    /* bit i: config_capabilities[i] is on the commands' PATH */
-	char bash[4096];	     /* absolute path */
-	char path[4096];	     /* the commands' PATH */
-	int cwd_fd;		     /* SANDBOX_CWD or the start folder, opened at start */
-	char **command_environ;	     /* scrubbed and completed, NULL-ended */
-	const char *killer;	     /* NULL: chosen at start; tests override by SANDBOX_KILLER */
+	uint32_t capability_mask; /* bit i: config_capabilities[i] is on the commands' PATH */
+	char bash[4096];          /* absolute path */
+	char path[4096];          /* the commands' PATH */
+	int cwd_fd;               /* SANDBOX_CWD or the start folder, opened at start */
+	char **command_environ;   /* scrubbed and completed, NULL-ended */
+	const char *killer;       /* NULL: chosen at start; tests override by SANDBOX_KILLER */
 };
 
 /* The names that Hello.capabilities may hold, in its order; NULL-ended. */

@@ -2,8 +2,9 @@
  * execd decides, a slot does. Nothing here blocks; nothing is allocated after slots_start.
  *
  * A slot is, for its owner, in one of: idle → (slots_take) taken → (slots_run) running → leader gone →
- * empty (slots_release: idle again) or minding (slots_mind: the pool forgets it and starts another in its place).
- * Events come through the callback given to slots_start, never from inside a call into this module. */
+ * empty (slots_release: idle again) or minding (slots_mind: the pool forgets it and starts another in its
+ * place). Events come through the callback given to slots_start, never from inside a call into this module.
+ */
 #ifndef EXECD_SLOTS_H
 #define EXECD_SLOTS_H
 
@@ -18,33 +19,33 @@
 struct config;
 
 enum slot_event_kind {
-	SLOT_TOOK,	    /* the piece of the command given last is taken; more is wanted (slots_command) */
-	SLOT_STARTED,	    /* bash was executed */
+	SLOT_TOOK,          /* the piece of the command given last is taken; more is wanted (slots_command) */
+	SLOT_STARTED,       /* bash was executed */
 	SLOT_START_FAILED,  /* value: OUTCOME_START_VALUE; the slot is idle again after slots_release */
 	SLOT_LEADER_EXITED, /* wait_status, by_kill, left_stdout, left_stderr */
-	SLOT_EMPTY,	    /* proven by ECHILD: nothing below the slot lives */
+	SLOT_EMPTY,         /* proven by ECHILD: nothing below the slot lives */
 	SLOT_STILL_ALIVE,   /* after a kill, no proof yet: count; repeated each second */
-	SLOT_MINDING,	    /* keep: the leader is gone, count processes live on */
-	SLOT_DIED,	    /* the slot process died, was stopped or fell silent, its exec with it. What it left is
-			       swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
-	SLOT_READY,	    /* there is an idle slot more, but for those that slots_release made idle: a new one, or a
-			       replacement. Of no exec; slots_idle() has risen already */
+	SLOT_MINDING,       /* keep: the leader is gone, count processes live on */
+	SLOT_DIED,  /* the slot process died, was stopped or fell silent, its exec with it. What it left is
+		       swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
+	SLOT_READY, /* there is an idle slot more, but for those that slots_release made idle: a new one, or a
+		       replacement. Of no exec; slots_idle() has risen already */
 };
 
 struct slot_event {
 	enum slot_event_kind kind;
 	unsigned slot;
 	uint32_t value;
-	int wait_status;      /* waitpid(2) */
-	bool by_kill;	      /* the leader was alive when slots_kill reached it: the outcome is ours, not its own */
-	bool oom;	      /* the kernel's out-of-memory killer is known to have ended the leader */
+	int wait_status; /* waitpid(2) */
+	bool by_kill; /* the leader was alive when slots_kill reached it: the outcome is ours, not its own */
+	bool oom;     /* the kernel's out-of-memory killer is known to have ended the leader */
 	uint64_t left_stdout; /* FIONREAD at the leader's exit */
 	uint64_t left_stderr;
 	uint32_t count;
 };
 
-/* What to run. command may be given whole (given == command_len) or in part; the rest follows by slots_command, one
- * piece after each SLOT_TOOK. */
+/* What to run. command may be given whole (given == command_len) or in part; the rest follows by
+ * slots_command, one piece after each SLOT_TOOK. */
 struct slot_run {
 	uint64_t req_id;
 	uint32_t command_len;
@@ -67,36 +68,39 @@ unsigned slots_capacity(void);
 unsigned slots_idle(void);
 unsigned slots_minders(void);
 
-/* An idle slot's number, below 2 * LIMIT_CONCURRENT + LIMIT_MINDERS; it is the caller's until slots_release or
- * slots_mind. -EAGAIN: none is idle now. */
+/* An idle slot's number, below 2 * LIMIT_CONCURRENT + LIMIT_MINDERS; it is the caller's until slots_release
+ * or slots_mind. -EAGAIN: none is idle now. */
 int slots_take(void);
 
-/* Makes the command's three pipes, owned by the commands' uid. ours: stdin write end (O_NONBLOCK), stdout and stderr
- * read ends (O_NONBLOCK), theirs: the other ends, blocking. All CLOEXEC and the caller's. 0 or -errno. */
+/* Makes the command's three pipes, owned by the commands' uid. ours: stdin write end (O_NONBLOCK), stdout and
+ * stderr read ends (O_NONBLOCK), theirs: the other ends, blocking. All CLOEXEC and the caller's. 0 or -errno.
+ */
 int slots_pipes(int ours[3], int theirs[3]);
 
-/* Runs. The slot gets duplicates of theirs and of ours[1], ours[2] (for minding); the caller closes theirs at once.
- * 0 or -errno (the slot is then given back by slots_release). */
+/* Runs. The slot gets duplicates of theirs and of ours[1], ours[2] (for minding); the caller closes theirs at
+ * once. 0 or -errno (the slot is then given back by slots_release). */
 int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3]);
 
 /* The next piece of the command, at most CHANNEL_PIECE_MAX bytes; only after SLOT_TOOK. 0 or -errno. */
 int slots_command(unsigned slot, const uint8_t *piece, size_t size);
 
-/* Kills all that the exec started: looks at the leader first (one that has exited keeps its status), then the leader,
- * then the rest. Before SLOT_STARTED: it does not start, and SLOT_EMPTY comes. Answers: SLOT_LEADER_EXITED if it has not
- * come yet, then SLOT_EMPTY, SLOT_STILL_ALIVE every second until then. Calling it twice is harmless. */
+/* Kills all that the exec started: looks at the leader first (one that has exited keeps its status), then the
+ * leader, then the rest. Before SLOT_STARTED: it does not start, and SLOT_EMPTY comes. Answers:
+ * SLOT_LEADER_EXITED if it has not come yet, then SLOT_EMPTY, SLOT_STILL_ALIVE every second until then.
+ * Calling it twice is harmless. */
 void slots_kill(unsigned slot);
 
-/* After SLOT_EMPTY (of an abandoned slot, too) or SLOT_START_FAILED, and for a slot that was taken but never run: idle
- * again, or (used up, dead) replaced. No event of its last exec comes after this. */
+/* After SLOT_EMPTY (of an abandoned slot, too) or SLOT_START_FAILED, and for a slot that was taken but never
+ * run: idle again, or (used up, dead) replaced. No event of its last exec comes after this. */
 void slots_release(unsigned slot);
 
-/* After SLOT_MINDING, once netd no longer reads the pipes: what still lives keeps a reader. The number is free at
- * once and a new slot takes the place. At most LIMIT_MINDERS: beyond it the oldest minder is killed, and logged. */
+/* After SLOT_MINDING, once netd no longer reads the pipes: what still lives keeps a reader. The number is
+ * free at once and a new slot takes the place. At most LIMIT_MINDERS: beyond it the oldest minder is killed,
+ * and logged. */
 void slots_mind(unsigned slot);
 
-/* No proof in LIMIT_KILL_PROOF_MS: never used again, the number is not reused until its death is proven, capacity shrinks
- * until then. */
+/* No proof in LIMIT_KILL_PROOF_MS: never used again, the number is not reused until its death is proven,
+ * capacity shrinks until then. */
 void slots_abandon(unsigned slot);
 
 #endif

@@ -39,7 +39,8 @@ struct settings {
 void settings_init(struct settings *s);
 
 /* Takes one SET. Returns 0 or -EINVAL with *ret_why (static) for a value that cannot be used. */
-int settings_take(struct settings *s, uint8_t key, const uint8_t *value, size_t size, int fd, const char **ret_why);
+int settings_take(struct settings *s, uint8_t key, const uint8_t *value, size_t size, int fd,
+		  const char **ret_why);
 
 /* Overwrites the proxy's password, and with the token too when all is set. Closes the descriptors. */
 void settings_wipe(struct settings *s, bool all);

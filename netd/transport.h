@@ -13,12 +13,12 @@
 
 struct transport;
 
-/* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS says it is broken; the reason is logged). A stream that ends
- * without close_notify is an end of stream like any other. */
+/* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS says it is broken; the reason is logged). A
+ * stream that ends without close_notify is an end of stream like any other. */
 ssize_t transport_read(struct transport *t, void *buf, size_t size);
 
-/* Bytes that were taken, -EAGAIN, or -errno. With TLS at most one record of 16 KiB a call, joined from the iovecs; after
- * -EAGAIN the next call must offer the same bytes first. */
+/* Bytes that were taken, -EAGAIN, or -errno. With TLS at most one record of 16 KiB a call, joined from the
+ * iovecs; after -EAGAIN the next call must offer the same bytes first. */
 ssize_t transport_writev(struct transport *t, const struct iovec *iov, int count);
 
 /* The descriptor to watch, and what for: TLS may want to write before it can read, and the reverse. */
@@ -34,9 +34,10 @@ size_t transport_unsent(const struct transport *t);
 void transport_shutdown(struct transport *t);
 void transport_free(struct transport *t);
 
-/* Dials: resolve, connect (RFC 8305), proxy, TLS, with LIMIT_HANDSHAKE_MS over it all. done is called once, from the loop:
- * with a transport (owned by the caller, nothing pending in loop for it), or NULL and the class of the failure
- * (enum channel_close_class); the one log line that says why has been written. 0 or -errno. */
+/* Dials: resolve, connect (RFC 8305), proxy, TLS, with LIMIT_HANDSHAKE_MS over it all. done is called once,
+ * from the loop: with a transport (owned by the caller, nothing pending in loop for it), or NULL and the
+ * class of the failure (enum channel_close_class); the one log line that says why has been written. 0 or
+ * -errno. */
 int transport_dial(struct loop *loop, struct settings *settings,
 		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
 
