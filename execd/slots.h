@@ -17,6 +17,19 @@
 #include <sys/types.h>
 
 struct config;
+struct seccomp_program;
+
+/* How this machine lets us protect and kill, decided before anything starts; for the log, the status and
+ * --check. */
+struct slots_plan {
+	int landlock_abi;     /* 0: none, and commands get no ptrace */
+	bool landlock_kill;   /* kill(-1) from within a scoped domain; else the sweep of descendants */
+	bool weak;            /* sweep, and commands run as uid 0, which RLIMIT_NPROC does not bind */
+	bool commands_scoped; /* commands cannot signal execd, netd or anything else outside their world */
+	const char *killer;   /* "landlock", "sweep" */
+};
+
+void slots_plan(const struct config *config, struct slots_plan *ret);
 
 enum slot_event_kind {
 	SLOT_TOOK,          /* the piece of the command given last is taken; more is wanted (slots_command) */
@@ -52,6 +65,10 @@ struct slot_run {
 	const uint8_t *given;
 	uint32_t given_len;
 };
+
+/* Replaces the built-in policy of the commands (SANDBOX_SECCOMP_BPF); before slots_start. The program lives
+ * as long as the process. */
+void slots_use_seccomp(const struct seccomp_program *program);
 
 /* Starts the warden and config->max_concurrent slots. event is called from the loop. 0 or -errno. */
 int slots_start(struct loop *loop, const struct config *config,
@@ -102,5 +119,14 @@ void slots_mind(unsigned slot);
 /* No proof in LIMIT_KILL_PROOF_MS: never used again, the number is not reused until its death is proven,
  * capacity shrinks until then. */
 void slots_abandon(unsigned slot);
+
+/* For the one place that waits for execd's children (waitid with WEXITED | WSTOPPED | WNOHANG; wait_status as
+ * waitpid gives it): every child but netd is a slot, the warden, or an orphan of a dead slot, and belongs
+ * here. A slot that stopped counts as dead. Returns "slot", "warden" or "orphan", for the log. Emits events.
+ */
+const char *slots_reap(pid_t pid, int wait_status);
+
+/* A child of execd that is no slot and must be spared by the sweep of orphans: netd. 0: none. */
+void slots_spare(pid_t pid);
 
 #endif
