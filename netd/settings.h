@@ -33,12 +33,14 @@ struct settings {
 	int ca_fd; /* -1: none */
 	int cert_fd;
 	int key_fd;
+	struct dial_files *dial_files; /* transport_prepare's, until transport_dial takes it; NULL: none */
 };
 
 /* Every field empty, descriptors -1, defaults of contract.md. */
 void settings_init(struct settings *s);
 
-/* Takes one SET. Returns 0 or -EINVAL with *ret_why (static) for a value that cannot be used. */
+/* Takes one SET; fd (-1: none) is taken in any case. Log level and format take effect at once. Returns 0 or
+ * -EINVAL with *ret_why (static) for a value that cannot be used. */
 int settings_take(struct settings *s, uint8_t key, const uint8_t *value, size_t size, int fd,
 		  const char **ret_why);
 

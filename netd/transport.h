@@ -12,6 +12,15 @@
 #include <sys/uio.h>
 
 struct transport;
+struct tls;
+
+/* Before the jail: reads all files that dialling needs (resolv.conf, hosts, the CA folder), starts OpenSSL,
+ * and keeps what it found in settings->dial_files. After it dialling opens no file; it needs sockets of inet
+ * and inet6 (stream, and datagram to port 53), connect, getsockopt SO_ERROR, setsockopt, fcntl for O_NONBLOCK
+ * and FD_CLOEXEC, sendto, recvfrom, read, write, writev, shutdown, ioctl SIOCOUTQ, getrandom and epoll. The
+ * ports are 53 and the relay's or the proxy's. Without this call transport_dial does it. 0 or -ENOMEM:
+ * whatever else is wrong is told by the dial. */
+int transport_prepare(struct settings *settings);
 
 /* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS says it is broken; the reason is logged). A
  * stream that ends without close_notify is an end of stream like any other. */
@@ -30,15 +39,23 @@ bool transport_pending(const struct transport *t);
 /* Bytes in the kernel's send queue that the peer has not acknowledged (SIOCOUTQ). */
 size_t transport_unsent(const struct transport *t);
 
-/* close_notify (one try) and FIN. */
+/* close_notify (one try) and FIN. Read until the end of the stream, for a bounded time, before
+ * transport_free: bytes that nobody read make the kernel send a reset, which may overtake our last frames at
+ * the peer. */
 void transport_shutdown(struct transport *t);
 void transport_free(struct transport *t);
 
 /* Dials: resolve, connect (RFC 8305), proxy, TLS, with LIMIT_HANDSHAKE_MS over it all. done is called once,
  * from the loop: with a transport (owned by the caller, nothing pending in loop for it), or NULL and the
  * class of the failure (enum channel_close_class); the one log line that says why has been written. 0 or
- * -errno. */
+ * -errno.
+ * settings->token is left alone; the proxy's password is wiped and the descriptors are closed before it
+ * returns. The settings must live until done. SIGPIPE must be ignored. */
 int transport_dial(struct loop *loop, struct settings *settings,
 		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
+
+/* Takes over a connected, non-blocking stream socket, and the TLS client on it (NULL: plain). NULL: out of
+ * memory, and nothing is taken. For transport_dial and for tests. */
+struct transport *transport_new(int fd, struct tls *tls);
 
 #endif

@@ -1,0 +1,97 @@
+#include "netd/transport.h"
+
+#include "common/fd.h"
+#include "netd/dial.h"
+#include "netd/tls.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct transport {
+	int fd;
+	struct tls *tls; /* NULL: plain */
+};
+
+struct transport *transport_new(int fd, struct tls *tls)
+{
+	struct transport *t = malloc(sizeof *t);
+
+	if (t)
+		*t = (struct transport){.fd = fd, .tls = tls};
+	return t;
+}
+
+static ssize_t result(ssize_t n)
+{
+	if (n >= 0)
+		return n;
+	return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+}
+
+ssize_t transport_read(struct transport *t, void *buf, size_t size)
+{
+	return t->tls ? tls_read(t->tls, buf, size) : result(read(t->fd, buf, size));
+}
+
+ssize_t transport_writev(struct transport *t, const struct iovec *iov, int count)
+{
+	return t->tls ? tls_writev(t->tls, iov, count) : result(writev(t->fd, iov, count));
+}
+
+int transport_fd(const struct transport *t)
+{
+	return t->fd;
+}
+
+bool transport_read_wants_write(const struct transport *t)
+{
+	return t->tls && tls_read_wants_write(t->tls);
+}
+
+bool transport_write_wants_read(const struct transport *t)
+{
+	return t->tls && tls_write_wants_read(t->tls);
+}
+
+bool transport_pending(const struct transport *t)
+{
+	return t->tls && tls_pending(t->tls);
+}
+
+size_t transport_unsent(const struct transport *t)
+{
+	int bytes = 0;
+
+	return ioctl(t->fd, SIOCOUTQ, &bytes) < 0 || bytes < 0 ? 0 : (size_t)bytes;
+}
+
+void transport_shutdown(struct transport *t)
+{
+	if (t->tls)
+		tls_close_notify(t->tls);
+	shutdown(t->fd, SHUT_WR);
+}
+
+void transport_free(struct transport *t)
+{
+	if (!t)
+		return;
+	tls_free(t->tls);
+	fd_close(&t->fd);
+	free(t);
+}
+
+int transport_prepare(struct settings *settings)
+{
+	return dial_prepare(settings, &settings->dial_files);
+}
+
+int transport_dial(struct loop *loop, struct settings *settings,
+		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
+{
+	return dial_start(loop, settings, LIMIT_HANDSHAKE_MS, done, owner);
+}
