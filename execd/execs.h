@@ -37,7 +37,7 @@ void execs_on_slot(void *owner, const struct slot_event *event);
 
 /* From records.c, each already checked against the channel's table. command is the inline command or NULL.
  * The ints are 0, or -EPROTO for an answer in the wrong state (a violation: *ret_why, static). */
-void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, bool streaming, const uint8_t *command);
+void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8_t *command);
 int execs_on_command(uint64_t req_id, uint32_t offset, const uint8_t *bytes, size_t size,
 		     const char **ret_why);
 void execs_on_abort(uint64_t req_id);

@@ -1,0 +1,462 @@
+#include "execd/exec_life.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "execd/cache.h"
+#include "execd/exec_report.h"
+#include "execd/queue.h"
+#include "execd/records.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+static struct {
+	struct loop *loop;
+	struct execs_counters *counters;
+	void (*expired)(struct loop_timer *timer, uint64_t now_ms);
+	uint32_t proof_ms;
+} life;
+
+static const struct exec_note no_note;
+
+void exec_life_init(struct loop *loop, struct execs_counters *counters,
+		    void (*expired)(struct loop_timer *timer, uint64_t now_ms))
+{
+	life.loop = loop;
+	life.counters = counters;
+	life.expired = expired;
+	life.proof_ms = LIMIT_KILL_PROOF_MS;
+}
+
+/* --- small steps
+ * ---------------------------------------------------------------------------------------------- */
+
+static void set_timer(struct exec *e, uint64_t in_ms)
+{
+	e->timer.owner = e;
+	e->timer.fire = life.expired;
+	loop_timer_set(life.loop, &e->timer, clock_now_ms() + in_ms);
+}
+
+static void close_pipes(int pipes[3])
+{
+	for (int i = 0; i < 3; i++)
+		fd_close(&pipes[i]);
+}
+
+/* Final, and cached from this moment on: whatever becomes of netd, it must not run twice. */
+static void decide(struct exec *e, const struct outcome *outcome)
+{
+	if (e->decided)
+		return;
+	e->decided = true;
+	e->outcome = *outcome;
+	e->ended_ms = clock_now_ms();
+	if (outcome->kind == OUTCOME_LOST) {
+		life.counters->lost++;
+		return;
+	}
+	life.counters->ended++;
+	life.counters->timeouts += outcome->kind == OUTCOME_TIMEOUT;
+	life.counters->aborts += outcome->kind == OUTCOME_ABORTED;
+	life.counters->refused += outcome->kind == OUTCOME_REFUSED;
+	if (outcome_cached(outcome))
+		cache_put(e->req_id, e->fingerprint, outcome, e->cut);
+}
+
+/* Why it is being killed, or why it never ran. The first reason stays. */
+static void give_reason(struct exec *e, enum outcome_kind kind, uint32_t value)
+{
+	if (e->reason.kind == 0)
+		e->reason = (struct outcome){kind, value};
+}
+
+static void decide_by_reason(struct exec *e)
+{
+	give_reason(e, OUTCOME_ABORTED, 0);
+	decide(e, &e->reason);
+}
+
+/* A status that is neither an exit nor a signal would be the slot's mistake: the exec counts as killed. */
+static void decide_by_status(struct exec *e, const struct slot_event *event)
+{
+	struct outcome own = {OUTCOME_ABORTED, 0};
+
+	e->left_stdout = event->left_stdout;
+	e->left_stderr = event->left_stderr;
+	if (event->by_kill) {
+		decide_by_reason(e);
+		return;
+	}
+	e->oom = event->oom;
+	if (WIFEXITED(event->wait_status))
+		own = (struct outcome){OUTCOME_EXITED, (uint32_t)WEXITSTATUS(event->wait_status)};
+	else if (WIFSIGNALED(event->wait_status))
+		own = (struct outcome){OUTCOME_SIGNALED, (uint32_t)WTERMSIG(event->wait_status)};
+	decide(e, outcome_valid(&own) ? &own : &(struct outcome){OUTCOME_ABORTED, 0});
+}
+
+static void release_slot(struct exec *e)
+{
+	int slot = e->slot;
+
+	if (slot == INFLIGHT_NO_SLOT)
+		return;
+	loop_timer_stop(life.loop, &e->timer);
+	inflight_set_slot(e, INFLIGHT_NO_SLOT);
+	slots_release((unsigned)slot);
+}
+
+static void owe(struct exec *e, enum exec_owed what)
+{
+	e->owed |= (uint8_t)what;
+	exec_life_send_owed(e);
+}
+
+/* The terminal frame's turn. Pipes that netd was never promised are of no use any more. */
+static void answer(struct exec *e)
+{
+	e->owed &= (uint8_t)~EXEC_OWES_FETCH;
+	if (!e->announced)
+		close_pipes(e->pipes);
+	owe(e, EXEC_OWES_ENDED);
+}
+
+static void report(struct exec *e, const struct exec_note *note)
+{
+	if (e->reported)
+		return;
+	e->reported = true;
+	exec_report_end(e, note->drained);
+}
+
+/* The stream is gone: nothing is owed, and whoever asks again must be told that output is missing. */
+static void cut(struct exec *e)
+{
+	e->owed = 0;
+	e->fetching = false;
+	e->announced = false;
+	close_pipes(e->pipes);
+	e->cut = true;
+	if (e->decided)
+		cache_set_truncated(e->req_id, e->fingerprint);
+}
+
+static void forget(struct exec *e)
+{
+	loop_timer_stop(life.loop, &e->timer);
+	if (e->placed)
+		life.counters->running--;
+	inflight_free(e);
+}
+
+/* --- starting
+ * ------------------------------------------------------------------------------------------------- */
+
+static void fail(struct exec *e, enum exec_event event, enum start_step step, int err)
+{
+	struct exec_note note = {.outcome = {OUTCOME_START_FAILED, OUTCOME_START_VALUE(step, -err)}};
+
+	exec_life_step(e, event, &note);
+}
+
+static void run(struct exec *e, const struct exec_note *note)
+{
+	struct slot_run what = {
+	    .req_id = e->req_id,
+	    .command_len = e->command_len,
+	    .given = note->bytes,
+	    .given_len = note->size,
+	};
+	int theirs[3] = {-1, -1, -1};
+	int err = slots_pipes(e->pipes, theirs);
+
+	if (err < 0) {
+		fail(e, EXEC_ON_RUN_FAILED, START_PIPES, err);
+		return;
+	}
+	e->given = note->size;
+	err = slots_run((unsigned)e->slot, &what, e->pipes, theirs);
+	close_pipes(theirs);
+	if (err < 0)
+		fail(e, EXEC_ON_RUN_FAILED, START_SLOT, err);
+}
+
+static void feed(struct exec *e, const struct exec_note *note)
+{
+	int err = slots_command((unsigned)e->slot, note->bytes, note->size);
+
+	if (err < 0) {
+		fail(e, EXEC_ON_BROKEN, START_SLOT, err);
+		return;
+	}
+	e->given += note->size;
+}
+
+static void announce(struct exec *e)
+{
+	if (e->pipes[0] < 0 || e->started_ms != 0)
+		return;
+	e->started_ms = clock_now_ms();
+	e->announced = true;
+	life.counters->started++;
+	exec_report_start(e);
+	owe(e, EXEC_OWES_STARTED);
+}
+
+/* --- ending
+ * --------------------------------------------------------------------------------------------------- */
+
+static void kill_all_of_it(struct exec *e, enum exec_event event, const struct exec_note *note)
+{
+	if (event == EXEC_ON_TIMER)
+		give_reason(e, OUTCOME_TIMEOUT, e->timeout_s);
+	else if (event == EXEC_ON_LOST)
+		give_reason(e, OUTCOME_LOST, 0);
+	else if (event == EXEC_ON_BROKEN)
+		give_reason(e, note->outcome.kind, note->outcome.value);
+	else
+		give_reason(e, OUTCOME_ABORTED, 0);
+	e->killed = true;
+	set_timer(e, life.proof_ms);
+	slots_kill((unsigned)e->slot);
+}
+
+/* Before bash was executed it is a failed start; after that it must not run again. */
+static void slot_lost(struct exec *e)
+{
+	e->slot_died = true;
+	if (e->started_ms == 0)
+		give_reason(e, OUTCOME_START_FAILED, OUTCOME_START_VALUE(START_SLOT, ECONNRESET));
+	decide_by_reason(e);
+	set_timer(e, life.proof_ms);
+}
+
+/* A new run of this id, sent after the stream was lost, waited for the proof that will not come. */
+static void refuse_heir(const struct exec *e)
+{
+	struct exec *heir = inflight_find(e->req_id);
+	struct exec_note note = {.outcome = {OUTCOME_REFUSED, REFUSAL_STILL_DYING}};
+
+	if (heir && heir != e)
+		exec_life_step(heir, EXEC_ON_REFUSE, &note);
+}
+
+static void abandon(struct exec *e)
+{
+	log_error("kill not proven", LOG_U64("req_id", e->req_id), LOG_I64("slot", e->slot),
+		  LOG_U64("alive", e->alive), LOG_U64("after_ms", life.proof_ms));
+	life.counters->unproven++;
+	slots_abandon((unsigned)e->slot);
+	refuse_heir(e);
+}
+
+/* It never had a process; whatever keeps a slot here is swept by the pool. */
+static void answer_unstarted(struct exec *e, enum exec_event event, const struct exec_note *note)
+{
+	if (event == EXEC_ON_REFUSE || event == EXEC_ON_RUN_FAILED)
+		give_reason(e, note->outcome.kind, note->outcome.value);
+	else if (event == EXEC_ON_START_FAILED)
+		give_reason(e, OUTCOME_START_FAILED, note->slot->value);
+	else if (event == EXEC_ON_DIED)
+		slot_lost(e);
+	decide_by_reason(e);
+	answer(e);
+}
+
+static void finish(struct exec *e, const struct exec_note *note)
+{
+	if (note->truncated) {
+		e->cut = true;
+		cache_set_truncated(e->req_id, e->fingerprint);
+	}
+	report(e, note);
+}
+
+static void mind(struct exec *e)
+{
+	unsigned slot = (unsigned)e->slot;
+
+	inflight_set_slot(e, INFLIGHT_NO_SLOT);
+	slots_mind(slot);
+}
+
+static void stray(const struct exec *e, enum exec_event event)
+{
+	log_debug("stray event", LOG_U64("req_id", e->req_id), LOG_STR("state", exec_state_name(e->state)),
+		  LOG_STR("event", exec_event_name(event)));
+}
+
+/* --- the table's actions
+ * -------------------------------------------------------------------------------------- */
+
+static void act(struct exec *e, enum exec_action action, enum exec_event event, const struct exec_note *note)
+{
+	switch (action) {
+	case EXEC_DO_FETCH:
+		if (!e->fetching && e->given < e->command_len)
+			owe(e, EXEC_OWES_FETCH);
+		break;
+	case EXEC_DO_RUN:
+		run(e, note);
+		break;
+	case EXEC_DO_FEED:
+		feed(e, note);
+		break;
+	case EXEC_DO_ANNOUNCE:
+		if (e->timeout_s > 0)
+			set_timer(e, (uint64_t)e->timeout_s * 1000u);
+		announce(e);
+		break;
+	case EXEC_DO_ANNOUNCE_LATE:
+		announce(e);
+		break;
+	case EXEC_DO_GIVE_BACK:
+		release_slot(e);
+		answer_unstarted(e, event, note);
+		break;
+	case EXEC_DO_ANSWER:
+		answer_unstarted(e, event, note);
+		break;
+	case EXEC_DO_EXITED:
+		set_timer(e, life.proof_ms);
+		decide_by_status(e, note->slot);
+		break;
+	case EXEC_DO_DECIDE:
+		decide_by_status(e, note->slot);
+		break;
+	case EXEC_DO_KILL:
+		kill_all_of_it(e, event, note);
+		break;
+	case EXEC_DO_SLOT_LOST:
+		slot_lost(e);
+		break;
+	case EXEC_DO_PROVEN:
+		release_slot(e);
+		decide_by_reason(e);
+		answer(e);
+		break;
+	case EXEC_DO_LEAVE:
+		loop_timer_stop(life.loop, &e->timer);
+		e->kept = true;
+		answer(e);
+		break;
+	case EXEC_DO_UNPROVEN:
+		e->killed = true;
+		decide_by_reason(e);
+		abandon(e);
+		answer(e);
+		break;
+	case EXEC_DO_ABANDON:
+		decide_by_reason(e);
+		abandon(e);
+		break;
+	case EXEC_DO_RELEASE:
+		decide_by_reason(e);
+		release_slot(e);
+		break;
+	case EXEC_DO_COUNT:
+		e->alive = note->slot->count;
+		break;
+	case EXEC_DO_FINISH_MIND:
+		mind(e);
+		finish(e, note);
+		break;
+	case EXEC_DO_FINISH:
+		finish(e, note);
+		break;
+	case EXEC_DO_DROP:
+		release_slot(e);
+		e->reported = true;
+		life.counters->lost++;
+		break;
+	case EXEC_DO_CUT:
+		cut(e);
+		break;
+	case EXEC_DO_CUT_KILL:
+		cut(e);
+		kill_all_of_it(e, event, note);
+		break;
+	case EXEC_DO_STRAY:
+		stray(e, event);
+		break;
+	case EXEC_DO_NOTHING:
+	case EXEC_DO_VIOLATION:
+	case EXEC_ACTIONS:
+		break;
+	}
+}
+
+int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_note *note)
+{
+	struct exec_step step = exec_state_step(exec->state, event);
+
+	if (step.action == EXEC_DO_VIOLATION)
+		return -EPROTO;
+	if (!note)
+		note = &no_note;
+	if (exec->state == EXEC_WAITING && step.next != EXEC_WAITING)
+		queue_remove(exec);
+	if (step.next != EXEC_FREE)
+		exec->state = step.next;
+	act(exec, step.action, event, note);
+	if (step.next == EXEC_FREE) {
+		report(exec, note);
+		forget(exec);
+	}
+	return 0;
+}
+
+static enum channel_reading reading(const struct exec *e)
+{
+	if (!e->announced)
+		return CHANNEL_READ_NOTHING;
+	if (e->killed)
+		return CHANNEL_READ_KILLED;
+	return e->kept ? CHANNEL_READ_KEEP : CHANNEL_READ_EMPTY;
+}
+
+void exec_life_send_owed(struct exec *exec)
+{
+	int err;
+
+	if (exec->owed & EXEC_OWES_FETCH) {
+		err = records_fetch(exec->req_id, exec->given);
+		if (err == -EAGAIN)
+			return;
+		exec->owed &= (uint8_t)~EXEC_OWES_FETCH;
+		exec->fetching = true;
+	}
+	if (exec->owed & EXEC_OWES_STARTED) {
+		err = records_started(exec->req_id, exec->pipes);
+		if (err == -EAGAIN)
+			return;
+		exec->owed &= (uint8_t)~EXEC_OWES_STARTED;
+		close_pipes(exec->pipes);
+		if (err < 0 && err != -EPIPE) {
+			exec->announced = false;
+			fail(exec, EXEC_ON_BROKEN, START_PIPES, err);
+		}
+	}
+	if (exec->owed & EXEC_OWES_ENDED) {
+		err = records_ended(exec->req_id, &(struct channel_ended){.outcome = exec->outcome,
+									  .reading = reading(exec),
+									  .left_stdout = exec->left_stdout,
+									  .left_stderr = exec->left_stderr});
+		if (err == -EAGAIN)
+			return;
+		exec->owed &= (uint8_t)~EXEC_OWES_ENDED;
+	}
+}
+
+void exec_life_shorten_proof(uint32_t proof_ms)
+{
+	uint64_t latest = clock_now_ms() + proof_ms;
+
+	life.proof_ms = proof_ms;
+	for (struct exec *e = inflight_next(NULL); e; e = inflight_next(e)) {
+		if (e->timer.armed && e->state != EXEC_RUNNING && e->timer.at_ms > latest)
+			loop_timer_set(life.loop, &e->timer, latest);
+	}
+}

@@ -1,0 +1,39 @@
+/* What happens to one exec: looks up the cell of exec_state.h and does its action, through slots.h and
+ * records.h. */
+#ifndef EXECD_EXEC_LIFE_H
+#define EXECD_EXEC_LIFE_H
+
+#include "common/loop.h"
+#include "execd/execs.h"
+#include "execd/inflight.h"
+#include "execd/slots.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What comes with an event; what an event has no use for is zero. */
+struct exec_note {
+	const struct slot_event *slot;         /* the slot's events */
+	const uint8_t *bytes;                  /* EXEC_ON_PIECE, EXEC_ON_TURN_WHOLE */
+	uint32_t size;                         /* of bytes */
+	struct outcome outcome;                /* EXEC_ON_REFUSE, EXEC_ON_RUN_FAILED, EXEC_ON_BROKEN */
+	const struct channel_drained *drained; /* EXEC_ON_DRAINED */
+	bool truncated;                        /* EXEC_ON_DRAINED */
+};
+
+/* counters: this module counts what it decides. expired is called from the loop when an exec's time is up,
+ * and is to step it by EXEC_ON_TIMER. */
+void exec_life_init(struct loop *loop, struct execs_counters *counters,
+		    void (*expired)(struct loop_timer *timer, uint64_t now_ms));
+
+/* One event. note may be NULL. The entry may be free afterwards. 0, or -EPROTO: netd answered what it was not
+ * asked, and nothing has changed. */
+int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_note *note);
+
+/* Sends what is owed to netd, as far as the channel takes it. */
+void exec_life_send_owed(struct exec *exec);
+
+/* From now on a kill has this long for its proof; kills that are under way, too. */
+void exec_life_shorten_proof(uint32_t proof_ms);
+
+#endif

@@ -1,0 +1,24 @@
+/* What execs leave behind in the log and in the audit trail: never a command, only its length and a short
+ * hash. */
+#ifndef EXECD_EXEC_REPORT_H
+#define EXECD_EXEC_REPORT_H
+
+#include "common/channel.h"
+#include "execd/inflight.h"
+
+#include <stdint.h>
+
+void exec_report_start(const struct exec *exec);
+
+/* One line for each exec that is over. drained is NULL when the stream was lost before its output was handed
+ * over. */
+void exec_report_end(const struct exec *exec, const struct channel_drained *drained);
+
+/* An exec that got no entry. Rate-limited in the log: a peer can send any number of them. */
+void exec_report_refused(uint64_t req_id, const struct channel_exec *exec, enum refusal refusal);
+void exec_report_replay(uint64_t req_id, const struct channel_exec *exec, const struct outcome *outcome);
+
+/* Other work came under an id that is done. Rate-limited. */
+void exec_report_reused(uint64_t req_id);
+
+#endif

@@ -1,0 +1,38 @@
+#include "execd/queue.h"
+
+#include "common/limits.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static struct exec *waiting[LIMIT_WAITING];
+static uint32_t count;
+
+bool queue_push(struct exec *exec)
+{
+	if (count == LIMIT_WAITING)
+		return false;
+	waiting[count++] = exec;
+	return true;
+}
+
+void queue_remove(const struct exec *exec)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (waiting[i] != exec)
+			continue;
+		count--;
+		memmove(&waiting[i], &waiting[i + 1], (count - i) * sizeof *waiting);
+		return;
+	}
+}
+
+struct exec *queue_at(uint32_t place)
+{
+	return place < count ? waiting[place] : NULL;
+}
+
+uint32_t queue_count(void)
+{
+	return count;
+}

@@ -1,0 +1,22 @@
+/* Who waits for a place, in order of arrival: LIMIT_WAITING at most (contract.md 7). Holds pointers, owns
+ * nothing. */
+#ifndef EXECD_QUEUE_H
+#define EXECD_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct exec;
+
+/* Appends. False when it is full. */
+bool queue_push(struct exec *exec);
+
+/* Takes out, wherever it stands; the others keep their order. Nothing when it is not there. */
+void queue_remove(const struct exec *exec);
+
+/* The one at this place, 0 the first; NULL beyond the last. */
+struct exec *queue_at(uint32_t place);
+
+uint32_t queue_count(void);
+
+#endif
