@@ -10,18 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #define TOKENS_MAX 64
 
 static const char usage[] =
-    "usage: test-relay serve --listen ADDRESS:PORT --token TOKEN [--token-for ID=TOKEN]... [--cert FILE "
+    "usage: test-relay serve --listen ADDRESS:PORT [--token TOKEN] [--token-for ID=TOKEN]... [--cert FILE "
     "--key FILE\n"
     "                        [--client-ca FILE]] [--manner NAME[=VALUE]]... [--control]\n"
     "       test-relay exec --relay HOST:PORT --sandbox-id ID [--timeout S] [--stdin-file FILE] "
     "[--no-stream] COMMAND\n"
-    "       test-relay prompt --relay HOST:PORT --sandbox-id ID [--timeout S]\n";
+    "       test-relay prompt --relay HOST:PORT --sandbox-id ID [--timeout S]\n"
+    "Without --token the token is $RELAY_TOKEN; without that only the ids of --token-for may attach.\n";
 
 static _Noreturn void bad_usage(const char *why)
 {
@@ -121,6 +123,8 @@ static int serve(const struct relay_options *o, bool control)
 
 	if (!server.relay)
 		return 1;
+	prctl(PR_SET_DUMPABLE,
+	      0); /* a worker's command beside us must not read the token in our environment */
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -204,6 +208,8 @@ int main(int argc, char **argv)
 			bad_usage("a bad option");
 		}
 	}
+	if (!o.token)
+		o.token = getenv("RELAY_TOKEN");
 	if (!o.cert_file != !o.key_file)
 		bad_usage("--cert and --key belong together");
 	if (strcmp(verb, "serve") == 0)
