@@ -32,6 +32,7 @@
 /* Settings. */
 #define LIMIT_TOKEN   (8u * LIMIT_KIB)
 #define LIMIT_SETTING 4096u /* any other value */
+#define LIMIT_DRAIN_S 3600u /* WORKER_DRAIN_S at most */
 #define LIMIT_PEM     (4u * LIMIT_MIB)
 
 /* Times. */

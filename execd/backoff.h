@@ -1,0 +1,24 @@
+/* When to dial again (contract.md 10): b is 500 ms and doubles to 30 s, the wait is uniform in [0, min(2b, 30
+ * s)], so that a fleet which lost its relay together does not come back together. */
+#ifndef EXECD_BACKOFF_H
+#define EXECD_BACKOFF_H
+
+#include <stdint.h>
+
+struct backoff {
+	uint32_t base_ms;
+	uint64_t state; /* of the generator */
+};
+
+/* seed: random; a test gives its own. */
+void backoff_init(struct backoff *b, uint64_t seed);
+
+/* The wait before the next attempt in milliseconds; doubles b. */
+uint32_t backoff_next(struct backoff *b);
+
+/* What an ended connection means for b: it returns to its minimum only after one that stood for
+ * LIMIT_STEADY_MS from the Hello on, or that brought a ServerFrame. A relay refuses a bad token by ending the
+ * stream right after Hello with status OK, and a worker that took this for a success would hammer it. */
+void backoff_ended(struct backoff *b, uint64_t attached_for_ms, uint64_t frames);
+
+#endif

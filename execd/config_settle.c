@@ -1,0 +1,196 @@
+#include "execd/config.h"
+
+#include "common/drop.h"
+#include "common/fd.h"
+#include "execd/credentials.h"
+#include "execd/environment.h"
+#include "execd/probe.h"
+#include "execd/user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <sys/capability.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What N places need at the most: for each a slot's socket and pidfd, three pipes of both ends while a
+ * command starts; for each minder a socket and a pidfd; and ours. */
+#define DESCRIPTORS_OURS       64u
+#define DESCRIPTORS_PER_PLACE  8u
+#define DESCRIPTORS_PER_MINDER 2u
+/* A slot and its bash; netd, the warden and ourselves. */
+#define PROCESSES_OURS      4u
+#define PROCESSES_PER_PLACE 2u
+
+static int check_limits(const struct config *c, struct config_error *e)
+{
+	rlim_t files = DESCRIPTORS_OURS + LIMIT_MINDERS * DESCRIPTORS_PER_MINDER +
+		       c->max_concurrent * DESCRIPTORS_PER_PLACE;
+	rlim_t processes = PROCESSES_OURS + c->max_concurrent * PROCESSES_PER_PLACE;
+	struct rlimit has;
+
+	if (getrlimit(RLIMIT_NOFILE, &has) == 0 && has.rlim_max < files)
+		return config_refuse(
+		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu descriptors; the hard limit is %llu",
+		    c->max_concurrent, (unsigned long long)files, (unsigned long long)has.rlim_max);
+	if (getuid() != 0 && getrlimit(RLIMIT_NPROC, &has) == 0 && has.rlim_max < processes)
+		return config_refuse(
+		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu processes; the hard limit is %llu",
+		    c->max_concurrent, (unsigned long long)processes, (unsigned long long)has.rlim_max);
+	return 0;
+}
+
+/* Started as root, netd gets a user of its own if the machine lets it; a user that was named must work. */
+static int settle_netd_user(struct config *c, struct config_error *e)
+{
+	bool named = c->netd_user.set;
+	const char *why;
+	struct drop d;
+	struct probe p;
+	int err;
+
+	if (!named && !drop_holds(CAP_SETUID))
+		return 0;
+	if (!named && user_parse(&user_files_system, "nobody", &c->netd_user, &why) < 0) {
+		log_info("no user nobody in /etc/passwd: netd runs as 65534");
+		user_parse(&user_files_system, "65534:65534", &c->netd_user, &why);
+	}
+	d = config_drop(&c->netd_user, 0);
+	err = probe_as(&d, &(struct probe_question){.cwd_fd = -1}, &p);
+	if (err < 0)
+		return config_refuse(e, "NETD_USER", "cannot be tried: %s", log_errno(err));
+	if (p.err == 0)
+		return 0;
+	if (named)
+		return config_refuse(e, "NETD_USER", "cannot be taken: %s: %s", p.step, log_errno(p.err));
+	log_warn("netd runs as the user that execd runs as", LOG_STR("step", p.step), LOG_ERR(p.err));
+	c->netd_user = (struct config_user){0};
+	return 0;
+}
+
+static int open_start_folder(struct config *c, struct config_error *e)
+{
+	const char *path = c->cwd[0] ? c->cwd : ".";
+
+	c->cwd_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (c->cwd_fd < 0)
+		return config_refuse(e, "SANDBOX_CWD", "%s cannot be opened: %s", path, log_errno(errno));
+	return 0;
+}
+
+/* A start folder that nobody named may be closed to the commands' user, as /root is. */
+static int settle_folder(struct config *c, const struct probe *p, struct config_error *e)
+{
+	if (p->cwd_err == 0)
+		return 0;
+	if (c->cwd[0])
+		return config_refuse(e, "SANDBOX_CWD", "cannot be entered by the commands' user: %s",
+				     log_errno(p->cwd_err));
+	log_warn("commands start in /: their user cannot enter the start folder", LOG_ERR(p->cwd_err));
+	fd_close(&c->cwd_fd);
+	c->cwd_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return c->cwd_fd < 0 ? config_refuse(e, "SANDBOX_CWD", "/ cannot be opened: %s", log_errno(errno))
+			     : 0;
+}
+
+static int settle_commands(struct config *c, struct config_error *e)
+{
+	struct drop d = config_drop(&c->command_user, c->keep_caps);
+	struct probe p;
+	int err;
+
+	if (c->keep_caps & ~drop_permitted())
+		return config_refuse(e, "SANDBOX_KEEP_CAPS",
+				     "names a capability that execd does not hold itself");
+	err = probe_as(
+	    &d, &(struct probe_question){.cwd_fd = c->cwd_fd, .path = c->path, .names = config_capabilities},
+	    &p);
+	if (err < 0)
+		return config_refuse(e, "SANDBOX_USER", "cannot be tried: %s", log_errno(err));
+	if (p.err < 0)
+		return config_refuse(e, "SANDBOX_USER", "cannot be taken: %s: %s", p.step, log_errno(p.err));
+	if (!p.first[0]) {
+		config_refuse(e, "PATH", "has no bash that commands could run: %s", c->path);
+		e->exit_code = 1;
+		return -EINVAL;
+	}
+	c->capability_mask = p.found;
+	memcpy(c->bash, p.first, sizeof c->bash);
+	return settle_folder(c, &p, e);
+}
+
+static int make_environment(struct config *c, struct config_error *e)
+{
+	struct config_user now;
+	const char *path;
+	bool changed = c->command_user.set && c->command_user.uid != getuid();
+
+	user_of_uid(&user_files_system, getuid(), &now);
+	c->command_environ =
+	    environment_for_commands(c->start_environ, changed ? &c->command_user : &now, changed);
+	if (!c->command_environ)
+		return config_refuse(e, "PATH", "no memory for the commands' environment");
+	path = environment_get(c->command_environ, "PATH");
+	if (strlen(path) >= sizeof c->path)
+		return config_refuse(e, "PATH", "is longer than %zu bytes", sizeof c->path - 1);
+	memcpy(c->path, path, strlen(path) + 1);
+	return 0;
+}
+
+static int check_policy_file(const struct config *c, struct config_error *e)
+{
+	const size_t one = sizeof(struct sock_filter);
+	FD_CLOSE int fd = -1;
+	size_t size;
+
+	if (!c->seccomp_file[0])
+		return 0;
+	fd = fd_open_regular(AT_FDCWD, c->seccomp_file, BPF_MAXINSNS * one, &size);
+	if (fd == -EFBIG || (fd >= 0 && (size == 0 || size % one != 0)))
+		return config_refuse(e, "SANDBOX_SECCOMP_BPF",
+				     "is no array of 1 to %u sock_filter of %zu bytes", BPF_MAXINSNS, one);
+	if (fd < 0)
+		return config_refuse(e, "SANDBOX_SECCOMP_BPF", "names %s: %s", c->seccomp_file,
+				     fd == -EINVAL ? "it is not a regular file" : log_errno(fd));
+	return 0;
+}
+
+/* All that a dial reads is read once now, so that a mistake is found at the start and not in the log of a
+ * night. */
+static int check_credentials(const struct config *c, struct config_secrets *s, struct config_error *e)
+{
+	struct credentials files = {-1, -1, -1};
+	struct stat st;
+	int err = credentials_read_token(c, s, e);
+
+	if (err == 0)
+		err = credentials_open(c, credentials_bundles, &files, e);
+	credentials_close(&files);
+	if (err == 0 && credentials_ca_folder(c)[0] &&
+	    (stat(c->ssl_cert_dir, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return config_refuse(e, "SSL_CERT_DIR", "must be one folder: %s", c->ssl_cert_dir);
+	return err;
+}
+
+int config_settle(struct config *c, struct config_secrets *secrets, struct config_error *ret_error)
+{
+	int err = check_limits(c, ret_error);
+
+	if (err == 0)
+		err = check_credentials(c, secrets, ret_error);
+	if (err == 0)
+		err = check_policy_file(c, ret_error);
+	if (err == 0)
+		err = settle_netd_user(c, ret_error);
+	if (err == 0)
+		err = open_start_folder(c, ret_error);
+	if (err == 0)
+		err = make_environment(c, ret_error);
+	if (err == 0)
+		err = settle_commands(c, ret_error);
+	c->start_environ = NULL;
+	return err;
+}

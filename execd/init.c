@@ -1,0 +1,76 @@
+#include "execd/init.h"
+
+#include "common/drop.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXIT_BY_SIGNAL 128
+
+static const int passed_on[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* Reaps all that have ended. True, with *ret_code, when the child was among them. */
+static bool reap(pid_t child, int *ret_code)
+{
+	bool gone = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != child)
+			continue;
+		gone = true;
+		*ret_code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_BY_SIGNAL + WTERMSIG(status);
+	}
+	return gone;
+}
+
+/* When it exits the kernel kills whatever is left in the container. */
+_Noreturn static void be_init(pid_t child, const sigset_t *set)
+{
+	const char *step;
+	int code = 1;
+	int err = drop_privileges(&(struct drop){0}, &step);
+
+	if (err < 0) {
+		log_error("init cannot drop its privileges", LOG_STR("step", step), LOG_ERR(err));
+		_exit(1);
+	}
+	prctl(PR_SET_NAME, "init");
+	for (;;) {
+		int sig = sigwaitinfo(set, NULL);
+
+		if (sig > 0 && sig != SIGCHLD)
+			kill(child, sig);
+		if (reap(child, &code))
+			exit(code);
+	}
+}
+
+int init_split(struct environment *env)
+{
+	sigset_t set, before;
+	pid_t child;
+
+	if (getpid() != 1)
+		return 0;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+		sigaddset(&set, passed_on[i]);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (child > 0) {
+		environment_wipe(env);
+		be_init(child, &set);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return setsid() < 0 ? -errno : 0;
+}

@@ -1,0 +1,216 @@
+/* execd: the program that people start. It reads its settings, starts the rest, gives up what privilege it
+ * does not need, and then only decides. */
+#include "common/clock.h"
+#include "common/drop.h"
+#include "common/log.h"
+#include "common/loop.h"
+#include "common/seccomp.h"
+#include "execd/audit.h"
+#include "execd/check.h"
+#include "execd/config.h"
+#include "execd/environment.h"
+#include "execd/execs.h"
+#include "execd/init.h"
+#include "execd/netd_proc.h"
+#include "execd/process.h"
+#include "execd/shutdown.h"
+#include "execd/signals.h"
+#include "execd/slots.h"
+#include "execd/status.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+
+#define EXIT_BAD_SETTING 2
+
+static const char usage[] = "usage: execd [--check | --help | --version]\n"
+			    "Settings come from the environment: see sandbox-worker(7).\n"
+			    "  --check    say what the settings and this machine give; dial nothing\n"
+			    "  --help     this\n"
+			    "  --version  the version\n";
+
+static struct config config;
+static struct config_secrets *secrets;
+static struct slots_plan plan;
+static struct loop loop;
+
+/* Handles what needs nothing else. True for --check; does not return for the rest. */
+static bool read_arguments(int argc, char **argv)
+{
+	if (argc == 1)
+		return false;
+	if (argc == 2 && strcmp(argv[1], "--check") == 0)
+		return true;
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("execd " WORKER_VERSION);
+		exit(fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	}
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		fputs(usage, stdout);
+		exit(fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	}
+	fputs(usage, stderr);
+	exit(EXIT_BAD_SETTING);
+}
+
+static void must(int err, const char *what)
+{
+	if (err < 0)
+		fatalx(what, LOG_ERR(err));
+}
+
+/* step is read only after the call that sets it, whatever the order of arguments. */
+static void must_step(int err, const char *what, const char *const *step)
+{
+	if (err < 0)
+		fatalx(what, LOG_STR("step", *step), LOG_ERR(err));
+}
+
+_Noreturn static void refuse(const struct config_error *e)
+{
+	log_fatal(e->exit_code, "bad setting",
+		  LOG_FIELDS(LOG_STR("setting", e->setting), LOG_STR("why", e->why)));
+}
+
+/* A file of the commands' policy: what cannot be loaded here would stop each command later. */
+static void load_policy_file(void)
+{
+	static struct seccomp_program program;
+	struct config_error error;
+	const char *why;
+
+	if (!config.seccomp_file[0])
+		return;
+	if (seccomp_read_file(config.seccomp_file, &program, &why) < 0 ||
+	    seccomp_try(&program, config.bash, &why) < 0) {
+		config_refuse(&error, "SANDBOX_SECCOMP_BPF", "%s", why);
+		refuse(&error);
+	}
+	slots_use_seccomp(&program);
+}
+
+static void read_settings(struct environment *env)
+{
+	struct config_error error;
+
+	secrets = config_secrets_map();
+	if (!secrets)
+		fatal("no memory for secrets");
+	if (config_read(env->vars, &config, secrets, &error) < 0)
+		refuse(&error);
+	log_init("execd", config.log_level, config.log_format);
+	if (config_settle(&config, secrets, &error) < 0)
+		refuse(&error);
+	environment_wipe(env);
+	load_policy_file();
+}
+
+static void open_files(void)
+{
+	struct config_error error;
+	int err = audit_open(config.audit);
+
+	if (err == 0) {
+		err = status_open(&loop, &config, plan.killer);
+		config_refuse(&error, "STATUS_FILE", "%s",
+			      err == -EINVAL ? "is not a regular file" : log_errno(err));
+	} else {
+		config_refuse(&error, "SANDBOX_AUDIT", "%s",
+			      err == -EINVAL ? "is not a regular file" : log_errno(err));
+	}
+	if (err < 0)
+		refuse(&error);
+}
+
+static void on_terminate(void *owner)
+{
+	(void)owner;
+	shutdown_begin(&loop, shutdown_begun() ? 0 : config.drain_s * 1000, EXIT_SUCCESS);
+}
+
+/* Every child but netd is the slots'. A stopped one is of interest to both: nothing of ours stops. */
+static void on_child(void *owner)
+{
+	int status;
+	pid_t pid;
+
+	(void)owner;
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (!netd_proc_reap(pid, status))
+			slots_reap(pid, status);
+	}
+}
+
+static void on_netd_changed(void *owner)
+{
+	(void)owner;
+	status_update();
+}
+
+static uint64_t random_seed(void)
+{
+	uint64_t seed;
+
+	return getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed ? seed : clock_now_us();
+}
+
+static void start(void)
+{
+	static const struct signals_events signals = {.terminate = on_terminate, .child = on_child};
+	const char *step;
+
+	must_step(process_prepare(&step), "execd cannot be prepared", &step);
+	must(loop_init(&loop), "no event loop");
+	must(netd_proc_init(&loop, &config, secrets, random_seed(), on_netd_changed, NULL),
+	     "netd cannot be found");
+	slots_plan(&config, &plan);
+	open_files();
+	must_step(process_drop(config.keep_caps, &step), "privileges cannot be dropped", &step);
+	must(seccomp_load(&policy_execd), "the system call policy cannot be loaded");
+	must(signals_start(&loop, &signals, NULL), "no signals");
+	must(slots_start(&loop, &config, execs_on_slot, NULL), "slots cannot be started");
+	must(execs_init(&loop, &config), "execs cannot be started");
+	log_info("started", LOG_STR("version", WORKER_VERSION), LOG_STR("id", config.sandbox_id),
+		 LOG_STR("killer", plan.killer), LOG_I64("landlock", plan.landlock_abi),
+		 LOG_U64("concurrent", config.max_concurrent));
+	netd_proc_dial();
+}
+
+static int run(void)
+{
+	int exit_code;
+
+	while (!shutdown_done(&exit_code)) {
+		must(loop_pass(&loop, -1), "the event loop failed");
+		if (slots_capacity() == 0 && !shutdown_begun()) {
+			log_error("no slot is left that can be used");
+			shutdown_begin(&loop, 0, EXIT_FAILURE);
+		}
+	}
+	status_close();
+	log_info("stopped");
+	return exit_code;
+}
+
+int main(int argc, char **argv, char **envp)
+{
+	bool check = read_arguments(argc, argv);
+	struct environment env;
+	const char *step;
+
+	log_init("execd", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	must_step(process_harden(&step), "execd cannot be hardened", &step);
+	must(environment_take(envp, &env), "the environment cannot be taken");
+	must(init_split(&env), "no process beside init");
+	read_settings(&env);
+	config_warn(&config, secrets);
+	if (check)
+		return check_report(&config);
+	start();
+	return run();
+}

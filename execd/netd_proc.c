@@ -1,0 +1,356 @@
+#include "execd/netd_proc.h"
+
+#include "common/channel_io.h"
+#include "common/clock.h"
+#include "common/fd.h"
+#include "execd/backoff.h"
+#include "execd/credentials.h"
+#include "execd/execs.h"
+#include "execd/netd_image.h"
+#include "execd/netd_settings.h"
+#include "execd/netd_spawn.h"
+#include "execd/records.h"
+#include "execd/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long a netd may take to end by itself once its channel is closed, or once it was told to leave. */
+#define EXIT_GRACE_MS  1000u
+#define LEAVE_GRACE_MS 5000u
+
+static struct {
+	struct loop *loop;
+	const struct config *config;
+	struct config_secrets *secrets;
+	void (*changed)(void *owner);
+	void *owner;
+	struct netd_image image;
+	int null_fd;
+	struct backoff backoff;
+	struct netd_proc_view view;
+	pid_t pid; /* 0: none */
+	uint32_t ping_ms;
+	bool goaway;
+	bool stopped;        /* no further attempt */
+	bool due;            /* the wait is over, the old process is not */
+	uint8_t close_class; /* as CLOSED said, 0: it said nothing */
+	struct loop_timer redial;
+	struct loop_timer watch; /* ALIVE is missing, or the process does not end */
+} np = {.null_fd = -1};
+
+static void dial(void);
+static void lose(const char *violation);
+
+static void enter(enum netd_proc_state state)
+{
+	np.view.state = state;
+	np.changed(np.owner);
+}
+
+void netd_proc_kill(void)
+{
+	if (np.pid > 0)
+		kill(np.pid, SIGKILL);
+}
+
+static void on_watch(struct loop_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+	if (np.pid == 0)
+		return;
+	log_warn(records_is_open() ? "netd is silent: killed" : "netd does not end: killed",
+		 LOG_I64("pid", np.pid));
+	netd_proc_kill();
+	if (records_is_open())
+		lose("silence");
+}
+
+static void watch_for(uint32_t ms)
+{
+	loop_timer_set(np.loop, &np.watch, clock_now_ms() + ms);
+}
+
+static void on_redial(struct loop_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+	if (np.pid > 0)
+		np.due = true;
+	else
+		dial();
+}
+
+/* How long the connection stood, and what that means for the next attempt. After a GOAWAY there is no
+ * penalty: the relay asked for it, but one that asks for it again and again gets the backoff. */
+static uint32_t next_wait(uint64_t attached_for_ms)
+{
+	backoff_ended(&np.backoff, attached_for_ms, records_frames());
+	if ((np.goaway || np.close_class == CHANNEL_CLOSE_GOAWAY) && attached_for_ms >= LIMIT_STEADY_MS)
+		return 0;
+	return backoff_next(&np.backoff);
+}
+
+/* The attempt is over; its process may still be there. */
+static void end_attempt(const char *why)
+{
+	uint64_t now = clock_now_ms();
+	uint64_t attached_for = np.view.attached_since_ms ? now - np.view.attached_since_ms : 0;
+	uint32_t wait = np.stopped ? 0 : next_wait(attached_for);
+
+	log_info(np.view.attached_since_ms ? "stream lost" : "attempt failed", LOG_STR("why", why),
+		 LOG_U64("attached_ms", attached_for), LOG_U64("backoff_ms", wait));
+	np.view.attached_since_ms = 0;
+	np.view.last_close = why;
+	if (!np.stopped)
+		loop_timer_set(np.loop, &np.redial, now + wait);
+	if (np.pid > 0)
+		watch_for(EXIT_GRACE_MS);
+	enter(np.pid > 0 ? NETD_PROC_LEAVING : NETD_PROC_WAITING);
+}
+
+static void lose(const char *violation)
+{
+	const char *said = channel_close_name(np.close_class);
+
+	records_close();
+	if (violation) {
+		np.view.violations++;
+		log_error("netd broke the rules of the channel: killed", LOG_STR("violation", violation),
+			  LOG_I64("pid", np.pid));
+		netd_proc_kill();
+	}
+	execs_stream_lost();
+	end_attempt(violation ? "violation" : said ? said : "eof");
+}
+
+static void on_lost(void *owner, const char *violation)
+{
+	(void)owner;
+	lose(violation);
+}
+
+/* A netd of our own that cannot be told what to do is no violation, but of no use either. */
+static void give_up(const char *why)
+{
+	records_close();
+	netd_proc_kill();
+	end_attempt(why);
+}
+
+static void on_jailed(void *owner)
+{
+	struct config_error error;
+
+	(void)owner;
+	watch_for(LIMIT_ALIVE_LOST_MS);
+	if (netd_settings_give_credentials(np.config, np.secrets, &error) < 0) {
+		log_error("credentials cannot be used", LOG_STR("setting", error.setting),
+			  LOG_STR("why", error.why));
+		give_up("credentials");
+		return;
+	}
+	enter(NETD_PROC_DIALLING);
+}
+
+static void on_attached(void *owner)
+{
+	(void)owner;
+	np.view.attached_since_ms = clock_now_ms();
+	log_info("attached", LOG_STR("relay", np.config->relay_host), LOG_U64("port", np.config->relay_port),
+		 LOG_U64("tls", np.config->relay_tls));
+	enter(NETD_PROC_ATTACHED);
+}
+
+static void on_alive(void *owner, const struct channel_alive *alive)
+{
+	(void)owner;
+	np.view.alive = *alive;
+	watch_for(LIMIT_ALIVE_LOST_MS);
+}
+
+static void on_idle(void *owner)
+{
+	(void)owner;
+	records_drain();
+}
+
+static void on_goaway(void *owner)
+{
+	(void)owner;
+	log_info("relay is going away");
+	np.goaway = true;
+	execs_goaway(on_idle, NULL);
+}
+
+/* netd is not believed beyond a sane interval. */
+static void on_closed(void *owner, const struct channel_closed *closed)
+{
+	(void)owner;
+	np.close_class = closed->close_class;
+	if (closed->ping_ms >= LIMIT_PING_MS && closed->ping_ms <= LIMIT_PING_CALM_MS)
+		np.ping_ms = closed->ping_ms;
+	log_info("netd closed", LOG_STR("class", channel_close_name(closed->close_class)),
+		 LOG_I64("grpc_status", closed->grpc_status == CHANNEL_NO_STATUS ? -1 : closed->grpc_status),
+		 LOG_U64("http_status", closed->http_status), LOG_U64("h2_error", closed->h2_error));
+	watch_for(EXIT_GRACE_MS);
+}
+
+static const struct records_events events = {
+    .jailed = on_jailed,
+    .attached = on_attached,
+    .alive = on_alive,
+    .goaway = on_goaway,
+    .closed = on_closed,
+    .lost = on_lost,
+};
+
+/* 0 with np.pid set and the channel open, or -errno. */
+static int start(void)
+{
+	FD_CLOSE int ours = -1;
+	FD_CLOSE int theirs = -1;
+	int err = channel_pair(&ours, &theirs);
+	pid_t pid;
+
+	if (err < 0)
+		return err;
+	pid = netd_spawn(&np.image, np.config, theirs, np.null_fd);
+	if (pid < 0)
+		return pid;
+	np.pid = pid;
+	slots_spare(pid);
+	return records_open(np.loop, fd_steal(&ours), &events, NULL);
+}
+
+static void dial(void)
+{
+	int err;
+
+	np.due = np.goaway = false;
+	np.close_class = 0;
+	np.view.alive = (struct channel_alive){0};
+	np.view.attempts++;
+	err = start();
+	if (err == 0)
+		err = netd_settings_give(np.config, np.ping_ms);
+	if (err < 0) {
+		log_error("netd cannot be started", LOG_ERR(err));
+		give_up("start");
+		return;
+	}
+	watch_for(LIMIT_ALIVE_LOST_MS);
+	log_debug("netd started", LOG_I64("pid", np.pid));
+	enter(NETD_PROC_STARTING);
+}
+
+int netd_proc_init(struct loop *loop, const struct config *config, struct config_secrets *secrets,
+		   uint64_t seed, void (*changed)(void *owner), void *owner)
+{
+	np.loop = loop;
+	np.config = config;
+	np.secrets = secrets;
+	np.changed = changed;
+	np.owner = owner;
+	np.ping_ms = LIMIT_PING_MS;
+	np.view.last_close = "none";
+	np.redial.fire = on_redial;
+	np.watch.fire = on_watch;
+	backoff_init(&np.backoff, seed);
+	np.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (np.null_fd < 0)
+		return -errno;
+	return netd_image_open(&np.image);
+}
+
+void netd_proc_dial(void)
+{
+	dial();
+}
+
+/* A SIGSYS is the policy's doing, and the one death that says which side is wrong: the list, or a taken-over
+ * netd. The number of the call is in the kernel's audit log. */
+static void log_death(pid_t pid, int wait_status)
+{
+	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
+		log_debug("netd ended", LOG_I64("pid", pid));
+	else if (WIFEXITED(wait_status))
+		log_warn("netd failed", LOG_I64("pid", pid), LOG_I64("exit_code", WEXITSTATUS(wait_status)));
+	else if (WTERMSIG(wait_status) == SIGSYS)
+		log_error("netd was killed by SIGSYS: its policy does not allow a system call that it made",
+			  LOG_I64("pid", pid));
+	else
+		log_warn("netd was killed", LOG_I64("pid", pid), LOG_I64("signal", WTERMSIG(wait_status)));
+}
+
+bool netd_proc_reap(pid_t pid, int wait_status)
+{
+	if (pid != np.pid || pid == 0)
+		return false;
+	if (WIFSTOPPED(wait_status)) {
+		netd_proc_kill();
+		return true;
+	}
+	log_death(pid, wait_status);
+	np.pid = 0;
+	slots_spare(0);
+	loop_timer_stop(np.loop, &np.watch);
+	/* Its last records may still be in the channel: the loop reads them, then the end of file. */
+	if (records_is_open())
+		return true;
+	if (np.due && !np.stopped)
+		dial();
+	else
+		enter(NETD_PROC_WAITING);
+	return true;
+}
+
+void netd_proc_stop_dialling(void)
+{
+	np.stopped = true;
+	np.due = false;
+	loop_timer_stop(np.loop, &np.redial);
+}
+
+void netd_proc_leave(void)
+{
+	netd_proc_stop_dialling();
+	if (np.view.state == NETD_PROC_ATTACHED) {
+		records_drain();
+		watch_for(LEAVE_GRACE_MS);
+		return;
+	}
+	netd_proc_kill();
+}
+
+bool netd_proc_gone(void)
+{
+	return np.pid == 0 && !records_is_open();
+}
+
+const struct netd_proc_view *netd_proc_view(void)
+{
+	return &np.view;
+}
+
+const char *netd_proc_state_name(enum netd_proc_state state)
+{
+	switch (state) {
+	case NETD_PROC_WAITING:
+		return "waiting";
+	case NETD_PROC_STARTING:
+		return "starting";
+	case NETD_PROC_DIALLING:
+		return "dialling";
+	case NETD_PROC_ATTACHED:
+		return "attached";
+	case NETD_PROC_LEAVING:
+		return "leaving";
+	}
+	return "unknown";
+}

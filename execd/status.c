@@ -1,0 +1,133 @@
+#include "execd/status.h"
+
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "execd/audit.h"
+#include "execd/config.h"
+#include "execd/execs.h"
+#include "execd/netd_proc.h"
+#include "execd/shutdown.h"
+#include "execd/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All writes have this size, padded with blanks: a shorter state leaves no rest of a longer one. */
+#define STATUS_SIZE     1536u
+#define STATUS_EVERY_MS 1000u
+
+static struct {
+	struct loop *loop;
+	int fd; /* -1: none */
+	const char *killer;
+	bool failing;
+	char written[STATUS_SIZE];
+	struct loop_timer timer;
+} st = {.fd = -1};
+
+static void add(struct buf_text *t, const char *key, uint64_t value)
+{
+	buf_text_addf(t, "%s=%llu\n", key, (unsigned long long)value);
+}
+
+static void render(struct buf_text *t, const char *state)
+{
+	const struct execs_counters *c = execs_counters();
+	const struct netd_proc_view *v = netd_proc_view();
+
+	buf_text_addf(t, "state=%s\nattached=%d\nkiller=%s\nlast_close=%s\n", state,
+		      v->state == NETD_PROC_ATTACHED, st.killer, v->last_close);
+	add(t, "pid", (uint64_t)getpid());
+	add(t, "attempts", v->attempts);
+	add(t, "capacity", slots_capacity());
+	add(t, "idle", slots_idle());
+	add(t, "minders", slots_minders());
+	add(t, "running", c->running);
+	add(t, "waiting", c->waiting);
+	add(t, "cached", c->cached);
+	add(t, "received", c->received);
+	add(t, "started", c->started);
+	add(t, "ended", c->ended);
+	add(t, "replayed", c->replayed);
+	add(t, "duplicates", c->duplicates);
+	add(t, "refused", c->refused);
+	add(t, "timeouts", c->timeouts);
+	add(t, "aborts", c->aborts);
+	add(t, "lost", c->lost);
+	add(t, "unproven", c->unproven);
+	add(t, "violations", v->violations);
+	add(t, "netd_held", v->alive.held);
+	add(t, "netd_frames_in", v->alive.frames_in);
+	add(t, "netd_bytes_out", v->alive.bytes_out);
+	add(t, "netd_stalled_ms", v->alive.stalled_ms);
+	add(t, "log_dropped", log_dropped() + v->alive.log_dropped);
+	add(t, "audit_dropped", audit_dropped());
+}
+
+static void put(const char *state)
+{
+	char text[STATUS_SIZE];
+	struct buf_text t;
+	ssize_t n;
+
+	if (st.fd < 0)
+		return;
+	buf_text_init(&t, text, sizeof text);
+	render(&t, state);
+	memset(text + t.used, ' ', sizeof text - t.used);
+	text[sizeof text - 1] = '\n';
+	if (!st.failing && memcmp(text, st.written, sizeof text) == 0)
+		return;
+	n = pwrite(st.fd, text, sizeof text, 0);
+	if (n != sizeof text && !st.failing)
+		log_warn("STATUS_FILE cannot be written", LOG_ERR(n < 0 ? errno : ENOSPC));
+	st.failing = n != sizeof text;
+	memcpy(st.written, text, sizeof text);
+}
+
+void status_update(void)
+{
+	put(shutdown_begun() ? "stopping" : netd_proc_state_name(netd_proc_view()->state));
+}
+
+static void on_timer(struct loop_timer *timer, uint64_t now_ms)
+{
+	status_update();
+	loop_timer_set(st.loop, timer, now_ms + STATUS_EVERY_MS);
+}
+
+int status_open(struct loop *loop, const struct config *config, const char *killer)
+{
+	FD_CLOSE int fd = -1;
+	struct stat info;
+
+	if (!config->status_file[0])
+		return 0;
+	fd = open(config->status_file, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		  0644);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &info) < 0)
+		return -errno;
+	if (!S_ISREG(info.st_mode))
+		return -EINVAL;
+	if (ftruncate(fd, 0) < 0)
+		return -errno;
+	st.fd = fd_steal(&fd);
+	st.loop = loop;
+	st.killer = killer;
+	st.timer.fire = on_timer;
+	loop_timer_set(loop, &st.timer, clock_now_ms() + STATUS_EVERY_MS);
+	return 0;
+}
+
+void status_close(void)
+{
+	put("stopped");
+	fd_close(&st.fd);
+}
