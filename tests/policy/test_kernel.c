@@ -137,8 +137,8 @@ static void check_all(const struct seccomp_program *tested, bool dies)
 		if (nr == SYS_seccomp || nr == SYS_exit_group)
 			continue;
 #if defined(__x86_64__)
-		/* uretprobe and uprobe: since Linux 6.11 the kernel asks no filter, and lets only its own trampoline
-		 * make them (SIGILL for others). */
+		/* uretprobe and uprobe: since Linux 6.11 the kernel asks no filter, and lets only its own
+		 * trampoline make them (SIGILL for others). */
 		if (nr == 335 || nr == 336)
 			continue;
 #endif
