@@ -186,7 +186,7 @@ static int refuse(const struct proxy_reply *reply, struct buf_text *why)
 {
 	buf_text_addf(why, "the proxy refused: %s", reply->line + 9);
 	if (reply->status == 407)
-		buf_text_addz(why, " (is the user and the password in HTTPS_PROXY right?)");
+		buf_text_addz(why, " (are the user and the password in HTTPS_PROXY right?)");
 	return -EPROTO;
 }
 

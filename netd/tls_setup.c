@@ -247,9 +247,10 @@ static int take_own(void *owner, X509 *x, int nth)
 }
 
 /* An encrypted key is refused: nobody is there to be asked. */
-static int no_pass_phrase(char *buf, int size, int writing, void *data)
+static int no_pass_phrase(char *buf, int size, int writing, void *asked)
 {
-	(void)buf, (void)size, (void)writing, (void)data;
+	(void)buf, (void)size, (void)writing;
+	*(bool *)asked = true;
 	return -1;
 }
 
@@ -257,19 +258,13 @@ static int use_key(SSL *ssl, const char *pem, size_t size, struct buf_text *why)
 {
 	static const char what[] = "RELAY_KEY_FILE";
 	BIO *in = BIO_new_mem_buf(pem, (int)size);
-	EVP_PKEY *key;
+	bool asked = false;
+	EVP_PKEY *key = in ? PEM_read_bio_PrivateKey(in, NULL, no_pass_phrase, &asked) : NULL;
 	int ok;
 
-	ERR_clear_error();
-	key = in ? PEM_read_bio_PrivateKey(in, NULL, no_pass_phrase, NULL) : NULL;
 	BIO_free(in);
-	if (!key) {
-		int reason = ERR_GET_REASON(ERR_peek_error());
-
-		if (reason == PEM_R_BAD_PASSWORD_READ || reason == PEM_R_PROBLEMS_GETTING_PASSWORD)
-			return complain(why, what, "the key is encrypted");
-		return complain(why, what, "no usable private key in it");
-	}
+	if (!key)
+		return complain(why, what, asked ? "the key is encrypted" : "no usable private key in it");
 	ok = SSL_use_PrivateKey(ssl, key);
 	EVP_PKEY_free(key);
 	if (!ok || !SSL_check_private_key(ssl))

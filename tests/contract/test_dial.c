@@ -1,45 +1,18 @@
-/* The real dialer against small peers on loopback. */
+/* The real dialer against small peers on loopback: addresses, plain streams, the deadline. */
 #include "common/channel.h"
+#include "common/clock.h"
 #include "common/fd.h"
-#include "common/loop.h"
-#include "netd/dial.h"
-#include "netd/transport.h"
+#include "tests/lib/dialling.h"
 #include "tests/lib/peer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-struct outcome_of_dial {
-	bool called;
-	struct transport *transport;
-	uint8_t close_class;
-};
-
-static void dialled(void *owner, struct transport *t, uint8_t close_class)
-{
-	struct outcome_of_dial *o = owner;
-
-	cr_assert(!o->called);
-	*o = (struct outcome_of_dial){true, t, close_class};
-}
-
-static struct outcome_of_dial dial(struct loop *loop, struct settings *s, unsigned limit_ms)
-{
-	struct outcome_of_dial o = {0};
-
-	signal(SIGPIPE, SIG_IGN);
-	cr_assert_eq(dial_start(loop, s, limit_ms, dialled, &o), 0);
-	cr_assert(!o.called);
-	while (!o.called)
-		cr_assert_eq(loop_pass(loop, 10000), 0);
-	cr_assert_null(loop->timers);
-	return o;
-}
 
 static void echo(int listener, void *arg)
 {
@@ -52,38 +25,142 @@ static void echo(int listener, void *arg)
 		fd_write_full(fd, bytes, (size_t)n);
 }
 
-static size_t read_some(struct loop *loop, struct transport *t, char *bytes, size_t size)
-{
-	ssize_t n;
-
-	(void)loop;
-	while ((n = transport_read(t, bytes, size)) == -EAGAIN)
-		peer_wait(transport_fd(t), POLLIN);
-	cr_assert_geq(n, 0, "read: %s", strerror((int)-n));
-	return (size_t)n;
-}
-
-Test(dial, plain_to_a_literal_echoes_and_ends, .timeout = 20)
+static struct settings settings_for(const char *host, uint16_t port)
 {
 	struct settings s;
-	struct loop loop;
-	struct outcome_of_dial o;
+
+	settings_init(&s);
+	strcpy(s.relay_host, host);
+	s.relay_port = port;
+	return s;
+}
+
+Test(dial, plain_stream_carries_bytes_and_ends, .timeout = 20)
+{
+	struct settings s = settings_for("127.0.0.1", peer_start(echo, NULL));
+	struct dialling d;
 	char bytes[16];
 	struct iovec iov[2] = {{(char[]){"ab"}, 2}, {(char[]){"cd"}, 2}};
 
-	settings_init(&s);
-	strcpy(s.relay_host, "127.0.0.1");
-	s.relay_port = peer_start(echo, NULL);
-	loop_init(&loop);
-	o = dial(&loop, &s, 5000);
-	cr_assert_not_null(o.transport);
-	cr_assert_eq(transport_writev(o.transport, iov, 2), 4);
-	for (size_t got = 0; got < 4;)
-		got += read_some(&loop, o.transport, bytes + got, sizeof bytes - got);
+	dialling_run(&d, &s, 5000);
+	cr_assert_not_null(d.transport, "%s", d.log);
+	cr_assert_not_null(strstr(d.log, "security=plaintext"));
+	cr_assert_eq(transport_writev(d.transport, iov, 2), 4);
+	for (ssize_t got = 0; got < 4;)
+		got += dialling_read(d.transport, bytes + got, sizeof bytes - (size_t)got);
 	cr_assert_arr_eq(bytes, "abcd", 4);
-	cr_assert_eq(transport_unsent(o.transport), 0);
-	transport_shutdown(o.transport);
-	cr_assert_eq(read_some(&loop, o.transport, bytes, sizeof bytes), 0);
-	transport_free(o.transport);
-	loop_close(&loop);
+	cr_assert_eq(transport_unsent(d.transport), 0);
+	cr_assert_not(transport_pending(d.transport));
+	transport_shutdown(d.transport);
+	cr_assert_eq(dialling_read(d.transport, bytes, sizeof bytes), 0);
+	dialling_end(&d);
+}
+
+static int option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof value;
+
+	cr_assert_eq(getsockopt(fd, level, name, &value, &size), 0);
+	return value;
+}
+
+Test(dial, socket_is_tuned, .timeout = 20)
+{
+	struct settings s = settings_for("localhost", peer_start(echo, NULL));
+	struct dialling d;
+	int fd;
+
+	dialling_run(&d, &s, 5000);
+	cr_assert_not_null(d.transport, "%s", d.log);
+	fd = transport_fd(d.transport);
+	cr_assert_eq(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+	cr_assert_eq(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 128 * 1024);
+	cr_assert_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 40000);
+	cr_assert_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+	dialling_end(&d);
+}
+
+Test(dial, unsent_bytes_are_counted_while_the_peer_does_not_read, .timeout = 20)
+{
+	uint16_t port;
+	FD_CLOSE int listener = peer_listen(&port);
+	struct settings s = settings_for("127.0.0.1", port);
+	static char block[1 << 20];
+	struct iovec iov = {block, sizeof block};
+	struct dialling d;
+	ssize_t n;
+
+	dialling_run(&d, &s, 5000);
+	while ((n = transport_writev(d.transport, &iov, 1)) > 0)
+		;
+	cr_assert_eq(n, -EAGAIN);
+	cr_assert_gt(transport_unsent(d.transport), 0);
+	dialling_end(&d);
+}
+
+Test(dial, reset_is_an_error, .timeout = 20)
+{
+	uint16_t port;
+	FD_CLOSE int listener = peer_listen(&port);
+	struct settings s = settings_for("127.0.0.1", port);
+	struct linger now = {1, 0};
+	struct dialling d;
+	char byte;
+	int fd;
+
+	dialling_run(&d, &s, 5000);
+	fd = accept(listener, NULL, NULL);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(fd);
+	cr_assert_eq(dialling_read(d.transport, &byte, 1), -ECONNRESET);
+	cr_assert_eq(dialling_write(d.transport, "x", 1), -EPIPE);
+	dialling_end(&d);
+}
+
+Test(dial, refused_connection_names_each_address, .timeout = 20)
+{
+	uint16_t port;
+	int listener = peer_listen(&port);
+	struct settings s = settings_for("localhost", port);
+	struct dialling d;
+	char text[64];
+
+	close(listener);
+	dialling_run(&d, &s, 5000);
+	dialling_failed(&d, CHANNEL_CLOSE_CONNECT, "127.0.0.1:");
+	snprintf(text, sizeof text, "class=connect peer=localhost:%u reason=", port);
+	dialling_failed(&d, CHANNEL_CLOSE_CONNECT, text);
+	dialling_failed(&d, CHANNEL_CLOSE_CONNECT, "Connection refused");
+	dialling_end(&d);
+}
+
+/* A listener whose queue is full answers no SYN: the next one is dropped, as by a firewall. */
+static uint16_t deaf_listener(int fillers[8], int *ret_listener)
+{
+	uint16_t port;
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	*ret_listener = peer_listen(&port);
+	listen(*ret_listener, 0);
+	a.sin_port = htons(port);
+	for (int i = 0; i < 8; i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(fillers[i], (struct sockaddr *)&a, sizeof a);
+	}
+	return port;
+}
+
+Test(dial, limit_ends_a_connection_that_nobody_answers, .timeout = 20)
+{
+	int fillers[8], listener;
+	struct settings s = settings_for("127.0.0.1", deaf_listener(fillers, &listener));
+	struct dialling d;
+	uint64_t start = clock_now_ms();
+
+	dialling_run(&d, &s, 300);
+	cr_assert_geq(clock_now_ms() - start, 300);
+	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE, "300 ms are over, waiting for a connection (127.0.0.1:");
+	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE, "no answer");
+	dialling_end(&d);
 }

@@ -1,0 +1,27 @@
+/* Certificates for tests, made on the spot. */
+#ifndef TESTS_LIB_CERTS_H
+#define TESTS_LIB_CERTS_H
+
+#include <openssl/ssl.h>
+
+struct certs_identity {
+	X509 *cert;
+	EVP_PKEY *key;
+};
+
+/* A root that signs others, valid for an hour. */
+struct certs_identity certs_root(const char *name);
+
+/* Signed by issuer for subjectAltName san ("DNS:relay.test", "IP:127.0.0.1"; NULL: none, and the name only as
+ * CN), valid from and until so many seconds from now. */
+struct certs_identity certs_issue(const struct certs_identity *issuer, const char *san, long from_s,
+				  long until_s);
+
+/* Open descriptors to their PEM texts, at the beginning; the caller's. pass encrypts the key (NULL: not). */
+int certs_cert_fd(const struct certs_identity *id);
+int certs_key_fd(const struct certs_identity *id, const char *pass);
+
+/* The same for a text. */
+int certs_text_fd(const char *text);
+
+#endif
