@@ -1,0 +1,28 @@
+/* What runs between vfork and execve: straight-line code, async-signal-safe, in the memory of the slot. */
+#ifndef EXECD_SLOT_CHILD_H
+#define EXECD_SLOT_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct seccomp_program;
+
+struct child_plan {
+	const char *bash;
+	char *const *argv;
+	char *const *environ;
+	int fds[3]; /* become 0, 1, 2 */
+	int cwd_fd;
+	int ruleset; /* the command's Landlock layer; -1: none */
+	int landlock_abi;
+	const struct seccomp_program *seccomp; /* NULL: none */
+	bool raise_stack;                      /* a command longer than one argument counts against it */
+};
+
+/* Starts bash in a session of its own. Returns its pid once it was executed (vfork waits for that), or a
+ * value below 0 with *ret_failed = OUTCOME_START_VALUE of the step that failed, and then no process is left.
+ */
+pid_t child_start(const struct child_plan *plan, uint32_t *ret_failed);
+
+#endif

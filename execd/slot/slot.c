@@ -1,0 +1,397 @@
+#include "execd/slot/slot.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "execd/config.h"
+#include "common/landlock.h"
+#include "common/outcome.h"
+#include "execd/slot/child.h"
+#include "execd/slot/command.h"
+#include "execd/slot/kill_landlock.h"
+#include "execd/slot/kill_sweep.h"
+#include "execd/slot/mind.h"
+#include "execd/slot/protocol.h"
+#include "execd/slot/world.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STILL_ALIVE_MS 1000u
+#define REAP_BATCH     1024 /* between two looks at the socket: execd's death must be noticed */
+#define KILL_FIRST_MS  1u
+#define KILL_MAX_MS    50u
+
+enum slot_state {
+	IDLE,
+	LOADING, /* the command is not whole yet */
+	RUNNING, /* the leader has not exited */
+	LEFT,    /* it has; others live, or have to be shown dead */
+};
+
+static struct slot {
+	const struct slot_world *world;
+	pid_t execd;
+	int fd;
+	int signals;
+	bool landlock_kill;
+	enum slot_state state;
+	bool killing;
+	bool by_kill; /* the leader was alive when the kill came */
+	bool minding;
+	bool orphaned; /* execd is gone */
+	bool told_minding;
+	pid_t leader;
+	int theirs[3];
+	int readers[2];
+	uint64_t alive_at_ms;
+	uint64_t kill_at_ms;
+	uint32_t kill_wait_ms;
+	struct sweep sweep;
+	struct mind mind;
+	struct command command;
+	uint8_t order[SLOT_ORDER_MAX];
+} slot;
+
+static void report(enum slot_report_type type, uint32_t value)
+{
+	bool repeated = type == SLOT_REPORT_STILL_ALIVE || type == SLOT_REPORT_PONG;
+
+	slot_report_send(slot.fd, &(struct slot_report){.type = type, .value = value}, !repeated);
+}
+
+static void close_theirs(void)
+{
+	for (int i = 0; i < 3; i++)
+		fd_close(&slot.theirs[i]);
+}
+
+static void become_idle(void)
+{
+	close_theirs();
+	fd_close(&slot.readers[0]);
+	fd_close(&slot.readers[1]);
+	command_forget(&slot.command);
+	slot.state = IDLE;
+	slot.leader = 0;
+	slot.killing = slot.by_kill = slot.told_minding = false;
+}
+
+static void begin_kill(void)
+{
+	uint64_t now = clock_now_ms();
+
+	if (slot.killing)
+		return;
+	slot.killing = true;
+	slot.kill_at_ms = now;
+	slot.kill_wait_ms = KILL_FIRST_MS;
+	slot.alive_at_ms = now + STILL_ALIVE_MS;
+	sweep_begin(&slot.sweep, getpid(), NULL);
+}
+
+static uint64_t in_pipe(int fd)
+{
+	int n = 0;
+
+	return ioctl(fd, FIONREAD, &n) < 0 || n < 0 ? 0 : (uint64_t)n;
+}
+
+/* Whether the leader has exited, without taking its status: it is reported before anything below it is
+ * touched. */
+static bool leader_exited(int *ret_status)
+{
+	siginfo_t info = {0};
+
+	if (slot.state != RUNNING)
+		return false;
+	if (waitid(P_PID, (id_t)slot.leader, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+	    info.si_pid == 0)
+		return false;
+	if (info.si_code == CLD_EXITED)
+		*ret_status = (info.si_status & 0xff) << 8;
+	else
+		*ret_status = info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+	return true;
+}
+
+static void on_leader_exit(int status)
+{
+	slot.state = LEFT;
+	slot_report_send(slot.fd,
+			 &(struct slot_report){.type = SLOT_REPORT_EXITED,
+					       .by_kill = slot.by_kill,
+					       .value = (uint32_t)status,
+					       .left_stdout = in_pipe(slot.readers[0]),
+					       .left_stderr = in_pipe(slot.readers[1])},
+			 true);
+	if (slot.world->config->background_kill)
+		begin_kill();
+}
+
+static void look_at_leader(void)
+{
+	int status;
+
+	if (leader_exited(&status))
+		on_leader_exit(status);
+}
+
+static void start(void)
+{
+	const struct config *config = slot.world->config;
+	struct child_plan plan = {
+	    .bash = config->bash,
+	    .argv = command_arguments(&slot.command),
+	    .environ = config->command_environ,
+	    .fds = {slot.theirs[0], slot.theirs[1], slot.theirs[2]},
+	    .cwd_fd = slot.world->cwd_fd,
+	    .ruleset = slot.world->command_ruleset,
+	    .landlock_abi = slot.world->plan.landlock_abi,
+	    .seccomp = slot.world->seccomp,
+	    .raise_stack = command_is_split(&slot.command),
+	};
+	uint32_t failed = 0;
+	pid_t pid = child_start(&plan, &failed);
+
+	close_theirs();
+	if (pid < 0) {
+		become_idle();
+		report(SLOT_REPORT_START_FAILED, failed);
+		return;
+	}
+	slot.leader = pid;
+	slot.state = RUNNING;
+	report(SLOT_REPORT_STARTED, 0);
+	command_forget(&slot.command);
+}
+
+static void load(const uint8_t *bytes, size_t size)
+{
+	if (command_add(&slot.command, bytes, size) < 0)
+		_exit(1);
+	if (command_is_whole(&slot.command))
+		start();
+	else
+		report(SLOT_REPORT_TOOK, 0);
+}
+
+static void on_run(struct slot_order *order)
+{
+	if (slot.state != IDLE || slot.minding || command_begin(&slot.command, order->value) < 0)
+		_exit(1);
+	for (int i = 0; i < 3; i++)
+		slot.theirs[i] = order->fds[i];
+	slot.readers[0] = order->fds[3];
+	slot.readers[1] = order->fds[4];
+	slot.state = LOADING;
+	load(order->bytes, order->size);
+}
+
+static void on_kill(void)
+{
+	switch (slot.state) {
+	case IDLE:
+		return;
+	case LOADING:
+		become_idle();
+		report(SLOT_REPORT_EMPTY, 0);
+		return;
+	case RUNNING:
+		look_at_leader();
+		if (slot.state == RUNNING) {
+			/* Before all else: bash must not live to see a child of it die and exit by itself. */
+			slot.by_kill = true;
+			kill(slot.leader, SIGKILL);
+		}
+		break;
+	case LEFT:
+		break;
+	}
+	begin_kill();
+}
+
+static void on_order(struct slot_order *order)
+{
+	switch (order->type) {
+	case SLOT_ORDER_RUN:
+		on_run(order);
+		break;
+	case SLOT_ORDER_PIECE:
+		if (slot.state == LOADING)
+			load(order->bytes, order->size);
+		break;
+	case SLOT_ORDER_KILL:
+		on_kill();
+		break;
+	case SLOT_ORDER_MIND:
+		if (slot.state == IDLE)
+			_exit(0);
+		slot.minding = true;
+		mind_begin(&slot.mind, slot.readers);
+		break;
+	case SLOT_ORDER_PING:
+		report(SLOT_REPORT_PONG, order->value);
+		break;
+	case SLOT_ORDER_CLONE:
+		_exit(1);
+	}
+}
+
+static void read_orders(void)
+{
+	struct slot_order order;
+	int n;
+
+	while (!slot.orphaned && (n = slot_order_receive(slot.fd, slot.order, true, &order)) != -EAGAIN) {
+		if (n > 0) {
+			on_order(&order);
+			continue;
+		}
+		slot.orphaned = true;
+		if (slot.state == IDLE || slot.state == LOADING)
+			_exit(0);
+		on_kill();
+	}
+}
+
+/* Takes what has exited; true when there is nothing left to take, ever: ECHILD, the proof. */
+static bool reap(void)
+{
+	for (int i = 0; i < REAP_BATCH; i++) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+
+		if (pid < 0)
+			return errno == ECHILD;
+		if (pid == 0)
+			return false;
+		if (pid == slot.leader && slot.state == RUNNING)
+			on_leader_exit(status);
+	}
+	return false;
+}
+
+static void on_empty(void)
+{
+	become_idle();
+	report(SLOT_REPORT_EMPTY, 0);
+	if (slot.orphaned || slot.minding)
+		_exit(0);
+}
+
+static void kill_once(uint64_t now)
+{
+	bool busy = false;
+
+	if (!slot.landlock_kill || kill_landlock(getppid()) < 0)
+		busy = sweep_pass(&slot.sweep, SWEEP_MAX) > 0 && (slot.sweep.passes < 3 || slot.sweep.grew);
+	if (!busy && slot.kill_wait_ms < KILL_MAX_MS)
+		slot.kill_wait_ms *= 2;
+	slot.kill_at_ms = now + (busy ? 0 : slot.kill_wait_ms);
+}
+
+/* All that is due now. */
+static void step(void)
+{
+	uint64_t now;
+
+	if (slot.state != RUNNING && slot.state != LEFT)
+		return;
+	look_at_leader();
+	if (reap() && slot.state == LEFT) {
+		on_empty();
+		return;
+	}
+	now = clock_now_ms();
+	if (slot.killing && slot.kill_at_ms <= now)
+		kill_once(now);
+	if (slot.killing && slot.alive_at_ms <= now) {
+		slot.alive_at_ms = now + STILL_ALIVE_MS;
+		report(SLOT_REPORT_STILL_ALIVE, sweep_count(&slot.sweep));
+	}
+	if (slot.state == LEFT && !slot.killing && !slot.told_minding) {
+		sweep_begin(&slot.sweep, getpid(), NULL);
+		slot.told_minding = true;
+		report(SLOT_REPORT_MINDING, sweep_count(&slot.sweep));
+	}
+	if (slot.minding)
+		mind_step(&slot.mind, now);
+}
+
+static int wait_ms(void)
+{
+	uint64_t now = clock_now_ms(), at = CLOCK_NEVER;
+
+	if (slot.killing)
+		at = slot.kill_at_ms < slot.alive_at_ms ? slot.kill_at_ms : slot.alive_at_ms;
+	if (slot.minding && slot.mind.again_ms < at)
+		at = slot.mind.again_ms;
+	if (at == CLOCK_NEVER)
+		return -1;
+	return at <= now ? 0 : (int)(at - now);
+}
+
+static void wait_for_work(void)
+{
+	struct signalfd_siginfo drained[16];
+	struct pollfd p[4] = {{.fd = slot.orphaned ? -1 : slot.fd, .events = POLLIN},
+			      {.fd = slot.signals, .events = POLLIN},
+			      {.fd = -1},
+			      {.fd = -1}};
+
+	if (slot.minding)
+		mind_poll(&slot.mind, &p[2]);
+	if (poll(p, 4, wait_ms()) < 0)
+		return;
+	if (p[1].revents & POLLIN)
+		(void)!read(slot.signals, drained, sizeof drained);
+}
+
+/* kill: a domain of its own, and the proof that it holds signals back. */
+static void enter_own_domain(const struct slot_world *world)
+{
+	bool before;
+
+	if (world->slot_ruleset < 0)
+		return;
+	before = kill_landlock_reachable(world->warden);
+	if (landlock_enter(world->slot_ruleset, world->plan.landlock_abi, true) < 0)
+		_exit(1);
+	slot.landlock_kill = world->plan.landlock_kill && before && kill_landlock_held_back(world->warden);
+}
+
+_Noreturn void slot_main(int fd, const struct slot_world *world)
+{
+	const int keep[] = {fd, world->cwd_fd, world->command_ruleset, world->slot_ruleset};
+	sigset_t child;
+
+	world_close_all_but(keep, 4);
+	slot.world = world;
+	slot.fd = fd;
+	slot.execd = getppid();
+	for (int i = 0; i < 3; i++)
+		slot.theirs[i] = -1;
+	slot.readers[0] = slot.readers[1] = -1;
+	prctl(PR_SET_NAME, "slot", 0, 0, 0);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		_exit(1);
+	enter_own_domain(world);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	slot.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (slot.signals < 0)
+		_exit(1);
+	report(SLOT_REPORT_READY, slot.landlock_kill);
+	for (;;) {
+		wait_for_work();
+		read_orders();
+		step();
+	}
+}

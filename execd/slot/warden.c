@@ -1,0 +1,267 @@
+#include "execd/slot/warden.h"
+
+#include "common/landlock.h"
+#include "common/limits.h"
+#include "common/outcome.h"
+#include "execd/config.h"
+#include "execd/slot/protocol.h"
+#include "execd/slot/slot.h"
+#include "execd/slot/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COMMAND_NOFILE    1024u /* soft; programs that select(2) or close all rely on it being small */
+#define COMMAND_OOM_SCORE "500"
+
+#define FAILED(step) OUTCOME_START_VALUE(step, errno)
+
+static int compare_fds(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void close_between(unsigned first, unsigned last)
+{
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+	/* Before Linux 5.9, or filtered: there is nothing above the limit. */
+	for (unsigned fd = first; fd <= last && fd < (unsigned)sysconf(_SC_OPEN_MAX); fd++)
+		close((int)fd);
+}
+
+int world_close_all_but(const int *keep, size_t count)
+{
+	int sorted[8];
+	unsigned from = 3;
+
+	if (count > sizeof sorted / sizeof *sorted)
+		return -EINVAL;
+	memcpy(sorted, keep, count * sizeof *keep);
+	qsort(sorted, count, sizeof *sorted, compare_fds);
+	for (size_t i = 0; i < count; i++) {
+		if (sorted[i] < (int)from)
+			continue;
+		close_between(from, (unsigned)sorted[i] - 1);
+		from = (unsigned)sorted[i] + 1;
+	}
+	close_between(from, ~0u);
+	return 0;
+}
+
+/* All signals blocked, so that a command of the same uid cannot end us by anything but SIGKILL and SIGSTOP;
+ * all dispositions default, so that bash inherits just that. */
+static void reset_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+}
+
+static uint32_t set_files(int fd, const struct slot_world *world)
+{
+	const int keep[] = {fd, world->cwd_fd};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return FAILED(START_FILES);
+	for (int i = 0; i < 3; i++) {
+		if (dup2(null, i) < 0)
+			return FAILED(START_FILES);
+	}
+	return world_close_all_but(keep, 2) < 0 ? FAILED(START_FILES) : 0;
+}
+
+static uint32_t set_limits(void)
+{
+	static const struct rlimit no_core = {0, 0};
+	struct rlimit files;
+
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return FAILED(START_LIMITS);
+	/* A command's descriptors in flight count against its user, which may be ours: half leaves us the
+	 * rest. */
+	files.rlim_max /= 2;
+	files.rlim_cur = files.rlim_max < COMMAND_NOFILE ? files.rlim_max : COMMAND_NOFILE;
+	return setrlimit(RLIMIT_NOFILE, &files) < 0 ? FAILED(START_LIMITS) : 0;
+}
+
+/* The bounding set first: after setresuid it is EPERM. Without CAP_SETPCAP it cannot shrink, and no_new_privs
+ * has to do. */
+static void drop_bounding(uint64_t keep)
+{
+	for (unsigned cap = 0; cap < 64 && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+		if (!(keep >> cap & 1))
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	}
+}
+
+/* Leaves exactly keep, as permitted, inheritable and ambient, nothing effective: the slot has no use for
+ * them, bash gets them by execve. */
+static int set_capabilities(uint64_t keep)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0}, seen[2] = {0};
+
+	for (int i = 0; i < 2; i++)
+		data[i].permitted = data[i].inheritable = (uint32_t)(keep >> 32 * i);
+	if (syscall(SYS_capset, &header, data) < 0)
+		return -errno;
+	if (syscall(SYS_capget, &header, seen) < 0)
+		return -errno;
+	if (memcmp(data, seen, sizeof data) != 0)
+		return -EPERM;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return -errno;
+	for (unsigned cap = 0; cap < 64; cap++) {
+		if (keep >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static uint32_t take_user(const struct config_user *user)
+{
+	uid_t r, e, s;
+	gid_t rg, eg, sg;
+
+	if (!user->set)
+		return 0;
+	if (setgroups(user->group_count, user->groups) < 0 && (errno != EPERM || geteuid() == 0))
+		return FAILED(START_PRIVILEGES);
+	if (setresgid(user->gid, user->gid, user->gid) < 0 || setresuid(user->uid, user->uid, user->uid) < 0)
+		return FAILED(START_PRIVILEGES);
+	if (getresuid(&r, &e, &s) < 0 || getresgid(&rg, &eg, &sg) < 0)
+		return FAILED(START_PRIVILEGES);
+	if (r != user->uid || e != r || s != r || rg != user->gid || eg != rg || sg != rg) {
+		errno = EPERM;
+		return FAILED(START_PRIVILEGES);
+	}
+	return 0;
+}
+
+static uint32_t drop_privileges(const struct config *config)
+{
+	uint32_t failed;
+	int err;
+
+	drop_bounding(config->keep_caps);
+	if (prctl(PR_SET_KEEPCAPS, config->keep_caps != 0, 0, 0, 0) < 0)
+		return FAILED(START_PRIVILEGES);
+	failed = take_user(&config->command_user);
+	if (failed)
+		return failed;
+	err = set_capabilities(config->keep_caps);
+	if (err < 0)
+		return OUTCOME_START_VALUE(START_PRIVILEGES, -err);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return FAILED(START_PRIVILEGES);
+	return 0;
+}
+
+/* keep: one domain for all commands, each of which gets a nested layer without scope, so that they can signal
+ * but not trace each other. kill: a scoped domain for each slot, another below it for each command. */
+static uint32_t enter_world(struct slot_world *world)
+{
+	struct landlock_world scoped = {.scoped = LANDLOCK_SCOPED_ABSTRACT | LANDLOCK_SCOPED_SIGNAL};
+	struct landlock_world open_world = {0};
+	bool kill = world->config->background_kill;
+	int abi = world->plan.landlock_abi, shared, err;
+
+	world->slot_ruleset = world->command_ruleset = -1;
+	if (abi < LANDLOCK_ABI_REFER)
+		return 0;
+	world->command_ruleset = landlock_create(abi, kill ? &scoped : &open_world, true);
+	if (world->command_ruleset < 0)
+		return OUTCOME_START_VALUE(START_LANDLOCK, -world->command_ruleset);
+	shared = landlock_create(abi, &scoped, true);
+	if (shared < 0)
+		return OUTCOME_START_VALUE(START_LANDLOCK, -shared);
+	if (kill) {
+		world->slot_ruleset = shared;
+		return 0;
+	}
+	err = landlock_enter(shared, abi, true);
+	close(shared);
+	return err < 0 ? OUTCOME_START_VALUE(START_LANDLOCK, -err) : 0;
+}
+
+/* The file belongs to us only while we are dumpable. By now the domain keeps the commands' ptrace away. */
+static uint32_t set_oom_score(void)
+{
+	int fd;
+	bool written;
+
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return FAILED(START_LIMITS);
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	written = fd >= 0 && write(fd, COMMAND_OOM_SCORE, strlen(COMMAND_OOM_SCORE)) > 0;
+	if (fd >= 0)
+		close(fd);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return FAILED(START_PRIVILEGES);
+	/* Advisory: a higher value that we were started with already is refused to us, and is as good. */
+	(void)written;
+	return 0;
+}
+
+static uint32_t prepare(int fd, struct slot_world *world)
+{
+	uint32_t failed;
+
+	world->warden = getpid();
+	world->cwd_fd = world->config->cwd_fd;
+	reset_signals();
+	failed = set_files(fd, world);
+	if (!failed)
+		failed = set_limits();
+	if (!failed)
+		failed = drop_privileges(world->config);
+	if (!failed)
+		failed = enter_world(world);
+	return failed ? failed : set_oom_score();
+}
+
+static void clone_slot(int fd, struct slot_order *order, const struct slot_world *world)
+{
+	struct slot_report report = {.type = SLOT_REPORT_CLONED, .value = order->value};
+	/* As fork(2), but the parent is execd. Not clone3: containers answer it with ENOSYS. */
+	long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		slot_main(order->fds[0], world);
+	report.pid = pid < 0 ? -errno : (int32_t)pid;
+	close(order->fds[0]);
+	slot_report_send(fd, &report, true);
+}
+
+_Noreturn void warden_main(int fd, struct slot_world *world)
+{
+	static uint8_t buf[SLOT_ORDER_MAX];
+	uint32_t failed = prepare(fd, world);
+	struct slot_order order;
+	int n;
+
+	prctl(PR_SET_NAME, "warden", 0, 0, 0);
+	slot_report_send(fd, &(struct slot_report){.type = SLOT_REPORT_WARDEN, .value = failed}, true);
+	if (failed)
+		_exit(1);
+	while ((n = slot_order_receive(fd, buf, false, &order)) > 0 || n == -EAGAIN) {
+		if (n > 0 && order.type == SLOT_ORDER_CLONE)
+			clone_slot(fd, &order, world);
+	}
+	_exit(0);
+}

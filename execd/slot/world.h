@@ -1,0 +1,26 @@
+/* What the warden prepares once and every slot inherits. */
+#ifndef EXECD_SLOT_WORLD_H
+#define EXECD_SLOT_WORLD_H
+
+#include "execd/slots.h"
+
+#include <sys/types.h>
+
+struct config;
+struct seccomp_program;
+
+struct slot_world {
+	const struct config *config;
+	const struct seccomp_program *seccomp; /* the commands'; NULL: none */
+	struct slots_plan plan;
+	pid_t warden;
+	int cwd_fd;
+	int slot_ruleset;    /* kill: each slot's own domain; -1: none */
+	int command_ruleset; /* each command's layer; -1: none */
+};
+
+/* Closes every descriptor but those in keep (count of them, in any order; below 0 is skipped) and 0 to 2. 0
+ * or -errno. */
+int world_close_all_but(const int *keep, size_t count);
+
+#endif

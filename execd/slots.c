@@ -1,0 +1,309 @@
+#include "execd/slots.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/landlock.h"
+#include "common/log.h"
+#include "execd/config.h"
+#include "execd/slots_pool.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void slots_plan(const struct config *config, struct slots_plan *ret)
+{
+	int abi = landlock_abi();
+	bool sweep = config->killer && strcmp(config->killer, "sweep") == 0;
+	uid_t uid = config->command_user.set ? config->command_user.uid : getuid();
+
+	*ret = (struct slots_plan){
+	    .landlock_abi = abi >= LANDLOCK_ABI_REFER ? abi : 0,
+	    .commands_scoped = abi >= LANDLOCK_ABI_SCOPE,
+	    .landlock_kill = config->background_kill && abi >= LANDLOCK_ABI_SCOPE && !sweep,
+	};
+	ret->weak = !ret->landlock_kill && uid == 0;
+	ret->killer = ret->landlock_kill ? "landlock" : "sweep";
+}
+
+void slots_use_seccomp(const struct seccomp_program *program)
+{
+	pool.world.seccomp = program;
+}
+
+int slots_start(struct loop *loop, const struct config *config,
+		void (*event)(void *owner, const struct slot_event *event), void *owner)
+{
+	pool.loop = loop;
+	pool.config = config;
+	pool.event = event;
+	pool.owner = owner;
+	pool.world.config = config;
+	slots_plan(config, &pool.world.plan);
+	if (!pool.world.seccomp)
+		pool.world.seccomp =
+		    pool.world.plan.landlock_abi > 0 ? &policy_commands_ptrace : &policy_commands;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	oom_open();
+	pool_start();
+	return warden_start();
+}
+
+/* An exec gets its events to the end; what no exec owns ends by itself. */
+void slots_kill_all(void)
+{
+	pool.closing = true;
+	warden_stop();
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		struct pool_slot *s = &pool.slots[i];
+
+		if (s->place == POOL_TAKEN && s->running)
+			slots_kill(i);
+		else if (s->place == POOL_STARTING || s->place == POOL_IDLE || s->place == POOL_MINDER)
+			pool_leave(s);
+	}
+}
+
+bool slots_all_gone(void)
+{
+	return pool_count(POOL_FREE) == POOL_SIZE && warden_pid() == 0 && !orphans_left();
+}
+
+unsigned slots_capacity(void)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		lost += pool.slots[i].abandoned;
+	return lost < pool.config->max_concurrent ? pool.config->max_concurrent - lost : 0;
+}
+
+unsigned slots_idle(void)
+{
+	return pool_count(POOL_IDLE);
+}
+
+unsigned slots_minders(void)
+{
+	return pool_count(POOL_MINDER);
+}
+
+int slots_take(void)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		if (pool.slots[i].place == POOL_IDLE && pool.slots[i].source.fd >= 0) {
+			pool.slots[i].place = POOL_TAKEN;
+			return (int)i;
+		}
+	}
+	return -EAGAIN;
+}
+
+/* A pipe belongs to whom made it, and /dev/stdout is opened anew by its owner only. setfsuid has no error to
+ * return and makes us dumpable as the system likes: both are put right after. */
+static int make_pipes(const struct config_user *user, int p[3][2])
+{
+	bool other = user->set && user->uid != geteuid();
+	int err = 0;
+
+	if (other) {
+		setfsgid(user->gid);
+		setfsuid(user->uid);
+	}
+	for (int i = 0; i < 3 && err == 0; i++)
+		err = pipe2(p[i], O_CLOEXEC) < 0 ? -errno : 0;
+	if (other) {
+		setfsuid(geteuid());
+		setfsgid(getegid());
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	}
+	return err;
+}
+
+int slots_pipes(int ours[3], int theirs[3])
+{
+	int p[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+	int err = make_pipes(&pool.config->command_user, p);
+
+	for (int i = 0; i < 3 && err == 0; i++)
+		err = fd_set_nonblock(p[i][i == 0], true);
+	for (int i = 0; i < 3; i++) {
+		if (err < 0) {
+			fd_close(&p[i][0]);
+			fd_close(&p[i][1]);
+			continue;
+		}
+		ours[i] = p[i][i == 0];
+		theirs[i] = p[i][i != 0];
+	}
+	return err;
+}
+
+static struct pool_slot *taken(unsigned slot)
+{
+	if (slot >= POOL_SIZE || pool.slots[slot].place != POOL_TAKEN)
+		return NULL;
+	return &pool.slots[slot];
+}
+
+int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3])
+{
+	struct pool_slot *s = taken(slot);
+	struct slot_order order = {
+	    .type = SLOT_ORDER_RUN,
+	    .value = run->command_len,
+	    .bytes = run->given,
+	    .size = run->given_len,
+	    .fds = {theirs[0], theirs[1], theirs[2], ours[1], ours[2]},
+	    .fd_count = SLOT_RUN_FDS,
+	};
+	int err;
+
+	if (!s || s->running || s->source.fd < 0)
+		return -ESRCH;
+	err = slot_order_send(s->source.fd, &order);
+	if (err < 0)
+		return err;
+	s->running = true;
+	s->killed = false;
+	s->oom_kills = oom_kills();
+	return 0;
+}
+
+int slots_command(unsigned slot, const uint8_t *piece, size_t size)
+{
+	struct pool_slot *s = taken(slot);
+	struct slot_order order = {.type = SLOT_ORDER_PIECE, .bytes = piece, .size = size};
+
+	if (!s || !s->running || s->source.fd < 0)
+		return -ESRCH;
+	return slot_order_send(s->source.fd, &order);
+}
+
+void slots_kill(unsigned slot)
+{
+	struct pool_slot *s = taken(slot);
+	struct slot_order order = {.type = SLOT_ORDER_KILL};
+
+	if (!s || !s->running || s->killed || s->source.fd < 0)
+		return;
+	s->killed = true;
+	if (slot_order_send(s->source.fd, &order) < 0)
+		pool_destroy(s, "takes no orders");
+}
+
+void slots_release(unsigned slot)
+{
+	struct pool_slot *s = taken(slot);
+
+	if (!s)
+		return;
+	s->running = s->abandoned = false;
+	if (s->pid == 0)
+		pool_free(s);
+	else if (pool.closing || s->source.fd < 0)
+		pool_leave(s);
+	else
+		s->place = POOL_IDLE;
+}
+
+static void kill_oldest_minder(void)
+{
+	struct pool_slot *oldest = NULL;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		struct pool_slot *s = &pool.slots[i];
+
+		if (s->place == POOL_MINDER && (!oldest || s->minded_at < oldest->minded_at))
+			oldest = s;
+	}
+	if (!oldest)
+		return;
+	log_warn("too many background processes: the oldest are killed", LOG_U64("minders", LIMIT_MINDERS),
+		 LOG_I64("pid", oldest->pid));
+	pool_leave(oldest);
+}
+
+void slots_mind(unsigned slot)
+{
+	struct pool_slot *s = taken(slot);
+	struct slot_order order = {.type = SLOT_ORDER_MIND};
+
+	if (!s)
+		return;
+	s->running = false;
+	if (s->source.fd < 0 || s->dead || pool.closing) {
+		slots_release(slot);
+		return;
+	}
+	if (slots_minders() >= LIMIT_MINDERS)
+		kill_oldest_minder();
+	s->place = POOL_MINDER;
+	s->minded_at = ++pool.minders_made;
+	if (slot_order_send(s->source.fd, &order) < 0)
+		pool_destroy(s, "takes no orders");
+	pool_fill();
+}
+
+/* The slot goes on trying, and execd helps it each second. */
+void slots_abandon(unsigned slot)
+{
+	struct pool_slot *s = taken(slot);
+
+	if (!s)
+		return;
+	s->abandoned = true;
+	log_error("exec not proven dead: its slot is given up", LOG_U64("slot", slot), LOG_I64("pid", s->pid),
+		  LOG_U64("capacity", slots_capacity()));
+}
+
+void slots_spare(pid_t pid)
+{
+	pool.spared = pid;
+}
+
+static void slot_reaped(struct pool_slot *s, int wait_status)
+{
+	bool expected = (s->place == POOL_LEAVING || s->place == POOL_MINDER) && wait_status == 0;
+
+	pool_drain(s);
+	if (!expected)
+		log_warn("slot died", LOG_U64("slot", pool_number(s)), LOG_I64("pid", s->pid),
+			 LOG_I64("status", wait_status));
+	s->pid = 0;
+	fd_close(&s->pidfd);
+	if (s->place != POOL_TAKEN) {
+		pool_free(s);
+	} else if (s->running) {
+		s->dead = true;
+		if (!s->abandoned)
+			pool_emit(s, (struct slot_event){.kind = SLOT_DIED});
+	}
+	orphans_look();
+}
+
+const char *slots_reap(pid_t pid, int wait_status)
+{
+	struct pool_slot *s = pool_find(pid);
+
+	if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) {
+		if (s && WIFSTOPPED(wait_status))
+			pool_destroy(s, "stopped");
+		else if (pid == warden_pid() && WIFSTOPPED(wait_status))
+			warden_kill();
+	} else if (s) {
+		slot_reaped(s, wait_status);
+	} else if (pid == warden_pid()) {
+		warden_reaped(wait_status);
+	} else {
+		orphans_look();
+	}
+	return s ? "slot" : pid == warden_pid() ? "warden" : "orphan";
+}

@@ -1,0 +1,305 @@
+#include "execd/slots_pool.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "execd/config.h"
+#include "execd/slot/kill_sweep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HELP_MAX 256u /* processes in one pass of a sweep that execd makes itself */
+
+struct pool pool;
+
+static struct loop_timer ping_timer;
+
+void pool_emit(struct pool_slot *s, struct slot_event event)
+{
+	event.slot = pool_number(s);
+	pool.event(pool.owner, &event);
+}
+
+unsigned pool_count(enum pool_place place)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		count += pool.slots[i].place == place;
+	return count;
+}
+
+struct pool_slot *pool_find(pid_t pid)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		if (pool.slots[i].place != POOL_FREE && pool.slots[i].pid == pid)
+			return &pool.slots[i];
+	}
+	return NULL;
+}
+
+static void close_socket(struct pool_slot *s)
+{
+	if (s->source.fd < 0)
+		return;
+	loop_del(pool.loop, &s->source);
+	fd_close(&s->source.fd);
+}
+
+static void clear(struct pool_slot *s)
+{
+	*s = (struct pool_slot){.place = POOL_FREE, .source.fd = -1, .pidfd = -1};
+}
+
+/* One that ended before it was ready is replaced at the next ping, lest a world that no slot can enter keep
+ * us busy. */
+void pool_free(struct pool_slot *s)
+{
+	bool was_starting = s->place == POOL_STARTING;
+
+	close_socket(s);
+	fd_close(&s->pidfd);
+	clear(s);
+	if (!was_starting)
+		pool_fill();
+}
+
+void pool_leave(struct pool_slot *s)
+{
+	close_socket(s);
+	s->place = POOL_LEAVING;
+	if (s->pid == 0)
+		pool_free(s);
+}
+
+void pool_destroy(struct pool_slot *s, const char *why)
+{
+	log_warn("slot destroyed", LOG_U64("slot", pool_number(s)), LOG_I64("pid", s->pid),
+		 LOG_STR("why", why));
+	if (s->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
+	else if (s->pid > 0)
+		kill(s->pid, SIGKILL); /* our child, not reaped: the number is its own */
+}
+
+/* The slot's own killer had a second. execd may hold CAP_KILL: a command that was left CAP_SETUID can change
+ * its uid. */
+static void help_kill(struct pool_slot *s)
+{
+	struct sweep sweep;
+
+	if (s->pid == 0)
+		return;
+	sweep_begin(&sweep, s->pid, NULL);
+	sweep_pass(&sweep, HELP_MAX);
+}
+
+static void became_ready(struct pool_slot *s)
+{
+	if (s->place != POOL_STARTING || !s->ready || s->pid == 0)
+		return;
+	s->place = POOL_IDLE;
+	pool_emit(s, (struct slot_event){.kind = SLOT_READY});
+}
+
+static void on_exited(struct pool_slot *s, const struct slot_report *r)
+{
+	int status = (int)r->value;
+	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !r->by_kill;
+
+	pool_emit(s, (struct slot_event){
+			 .kind = SLOT_LEADER_EXITED,
+			 .wait_status = status,
+			 .by_kill = r->by_kill,
+			 .oom = killed && oom_kills() > s->oom_kills,
+			 .left_stdout = r->left_stdout,
+			 .left_stderr = r->left_stderr,
+		     });
+}
+
+static void emit_last(struct pool_slot *s, struct slot_event event)
+{
+	s->running = false;
+	pool_emit(s, event);
+}
+
+/* Reports of an exec count only while there is one: after a kill the answer may cross a later order. */
+static void on_report(struct pool_slot *s, const struct slot_report *r)
+{
+	if (r->type == SLOT_REPORT_PONG) {
+		s->pinged_ms = 0;
+		return;
+	}
+	if (r->type == SLOT_REPORT_READY) {
+		s->ready = true;
+		became_ready(s);
+		return;
+	}
+	if (!s->running)
+		return;
+	switch (r->type) {
+	case SLOT_REPORT_TOOK:
+		pool_emit(s, (struct slot_event){.kind = SLOT_TOOK});
+		break;
+	case SLOT_REPORT_STARTED:
+		pool_emit(s, (struct slot_event){.kind = SLOT_STARTED});
+		break;
+	case SLOT_REPORT_START_FAILED:
+		emit_last(s, (struct slot_event){.kind = SLOT_START_FAILED, .value = r->value});
+		break;
+	case SLOT_REPORT_EXITED:
+		on_exited(s, r);
+		break;
+	case SLOT_REPORT_EMPTY:
+		emit_last(s, (struct slot_event){.kind = SLOT_EMPTY});
+		break;
+	case SLOT_REPORT_STILL_ALIVE:
+		help_kill(s);
+		pool_emit(s, (struct slot_event){.kind = SLOT_STILL_ALIVE, .count = r->value});
+		break;
+	case SLOT_REPORT_MINDING:
+		pool_emit(s, (struct slot_event){.kind = SLOT_MINDING, .count = r->value});
+		break;
+	default:
+		pool_destroy(s, "unexpected report");
+	}
+}
+
+void pool_drain(struct pool_slot *s)
+{
+	struct slot_report r;
+	int n;
+
+	while (s->source.fd >= 0 && (n = slot_report_receive(s->source.fd, &r)) != -EAGAIN) {
+		if (n > 0) {
+			on_report(s, &r);
+			continue;
+		}
+		/* The end of the slot, or of our trust in it. What it was is said when it is reaped. */
+		if (n < 0)
+			pool_destroy(s, "broken report");
+		close_socket(s);
+		if (s->pid == 0 && s->place == POOL_STARTING)
+			pool_free(s);
+	}
+}
+
+static void on_readable(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	pool_drain(source->owner);
+}
+
+static struct pool_slot *find_free(void)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		if (pool.slots[i].place == POOL_FREE)
+			return &pool.slots[i];
+	}
+	return NULL;
+}
+
+static int ask_for_one(void)
+{
+	struct pool_slot *s = find_free();
+	FD_CLOSE int ours = -1;
+	FD_CLOSE int theirs = -1;
+	int err;
+
+	if (!s)
+		return -ENOSPC;
+	err = slot_pair(&ours, &theirs);
+	if (err == 0)
+		err = warden_clone(pool_number(s), theirs);
+	if (err < 0)
+		return err;
+	*s = (struct pool_slot){.place = POOL_STARTING, .pidfd = -1};
+	s->source = (struct loop_source){.fd = ours, .ready = on_readable, .owner = s};
+	err = loop_add(pool.loop, &s->source, EPOLLIN);
+	if (err < 0) {
+		clear(s);
+		return err;
+	}
+	fd_steal(&ours);
+	return 0;
+}
+
+void pool_fill(void)
+{
+	unsigned have = pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN);
+
+	if (pool.closing || !warden_is_up())
+		return;
+	for (; have < pool.config->max_concurrent; have++) {
+		int err = ask_for_one();
+
+		if (err < 0) {
+			log_error("no new slot", LOG_ERR(err));
+			return;
+		}
+	}
+}
+
+/* The warden's word is checked: it must be an unreaped child of ours that is nothing else. */
+static bool is_new_child(pid_t pid)
+{
+	siginfo_t info;
+
+	if (pid <= 0 || pid == warden_pid() || pid == pool.spared || pool_find(pid))
+		return false;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void pool_on_cloned(unsigned number, pid_t pid)
+{
+	struct pool_slot *s = number < POOL_SIZE ? &pool.slots[number] : NULL;
+
+	if (!s || s->place != POOL_STARTING || s->pid != 0)
+		return;
+	if (!is_new_child(pid)) {
+		log_warn("slot not cloned", LOG_U64("slot", number), LOG_ERR(pid < 0 ? (int)pid : -ECHILD));
+		pool_free(s);
+		return;
+	}
+	s->pid = pid;
+	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	became_ready(s);
+}
+
+static void ping(struct pool_slot *s, uint64_t now)
+{
+	struct slot_order order = {.type = SLOT_ORDER_PING};
+
+	if (s->pid == 0 || s->source.fd < 0)
+		return;
+	pool_drain(s);
+	if (s->pinged_ms != 0 && now - s->pinged_ms >= LIMIT_SLOT_SILENT_MS) {
+		pool_destroy(s, "silent");
+		return;
+	}
+	if (s->pinged_ms == 0 && s->source.fd >= 0 && slot_order_send(s->source.fd, &order) == 0)
+		s->pinged_ms = now;
+}
+
+static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		if (pool.slots[i].place != POOL_FREE)
+			ping(&pool.slots[i], now_ms);
+	}
+	pool_fill();
+	loop_timer_set(pool.loop, timer, now_ms + LIMIT_SLOT_PING_MS);
+}
+
+void pool_start(void)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		clear(&pool.slots[i]);
+	ping_timer = (struct loop_timer){.fire = on_ping_timer};
+	loop_timer_set(pool.loop, &ping_timer, clock_now_ms() + LIMIT_SLOT_PING_MS);
+}

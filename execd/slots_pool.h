@@ -1,0 +1,91 @@
+/* The table behind slots.h: the slots' processes and the warden that clones them. For execd/slots*.c only. */
+#ifndef EXECD_SLOTS_POOL_H
+#define EXECD_SLOTS_POOL_H
+
+#include "common/limits.h"
+#include "common/loop.h"
+#include "execd/slot/protocol.h"
+#include "execd/slot/world.h"
+#include "execd/slots.h"
+
+#define POOL_SIZE (2u * LIMIT_CONCURRENT + LIMIT_MINDERS)
+
+enum pool_place {
+	POOL_FREE,
+	POOL_STARTING, /* asked for */
+	POOL_IDLE,
+	POOL_TAKEN,   /* the owner's, from slots_take to slots_release or slots_mind */
+	POOL_MINDER,  /* no longer the owner's */
+	POOL_LEAVING, /* its socket is closed: it ends once nothing is left below it */
+};
+
+struct pool_slot {
+	enum pool_place place;
+	struct loop_source source; /* fd: our end of the socket, -1 when closed */
+	pid_t pid;                 /* 0: not known yet, or reaped */
+	int pidfd;
+	bool ready;
+	bool running; /* an exec whose last event is still to come */
+	bool killed;  /* slots_kill was passed on */
+	bool dead;    /* reaped under its exec; its orphans are being swept */
+	bool abandoned;
+	uint64_t pinged_ms; /* 0: no answer is due */
+	uint64_t minded_at; /* order among the minders */
+	uint64_t oom_kills; /* the counter at the start of the exec */
+};
+
+struct pool {
+	struct loop *loop;
+	const struct config *config;
+	void (*event)(void *owner, const struct slot_event *event);
+	void *owner;
+	struct slot_world world;
+	bool closing; /* slots_kill_all: nothing new */
+	uint64_t minders_made;
+	pid_t spared; /* netd */
+	struct pool_slot slots[POOL_SIZE];
+};
+
+extern struct pool pool;
+
+static inline unsigned pool_number(const struct pool_slot *s)
+{
+	return (unsigned)(s - pool.slots);
+}
+
+/* slots_pool.c */
+void pool_emit(struct pool_slot *s, struct slot_event event);
+unsigned pool_count(enum pool_place place);
+struct pool_slot *pool_find(pid_t pid);
+/* Asks the warden for as many as are missing. */
+void pool_fill(void);
+/* Closes our end: the slot ends by itself. The entry is free once it is reaped. */
+void pool_leave(struct pool_slot *s);
+/* The slot is beyond use (stopped, silent, broke the protocol): SIGKILL. All else follows when it is reaped.
+ */
+void pool_destroy(struct pool_slot *s, const char *why);
+/* Reads what the slot has said. */
+void pool_drain(struct pool_slot *s);
+void pool_free(struct pool_slot *s);
+/* The pings, and the help for slots that cannot kill by themselves; each LIMIT_SLOT_PING_MS. */
+void pool_start(void); /* before the warden */
+void pool_on_cloned(unsigned number, pid_t pid);
+
+/* slots_warden.c */
+int warden_start(void); /* at start: waits for its report */
+bool warden_is_up(void);
+pid_t warden_pid(void);
+int warden_clone(unsigned number, int other_end);
+void warden_reaped(int wait_status);
+void warden_stop(void);
+void warden_kill(void); /* stopped: as good as dead */
+
+/* slots_orphans.c */
+void orphans_look(void); /* a slot died, or a child nobody knows was reaped: sweep until there is none */
+bool orphans_left(void);
+
+/* slots_oom.c */
+void oom_open(void);
+uint64_t oom_kills(void); /* 0 when the counter cannot be read */
+
+#endif
