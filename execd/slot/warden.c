@@ -1,5 +1,6 @@
 #include "execd/slot/warden.h"
 
+#include "common/drop.h"
 #include "common/landlock.h"
 #include "common/limits.h"
 #include "common/outcome.h"
@@ -10,8 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -99,77 +98,15 @@ static uint32_t set_limits(void)
 	return setrlimit(RLIMIT_NOFILE, &files) < 0 ? FAILED(START_LIMITS) : 0;
 }
 
-/* The bounding set first: after setresuid it is EPERM. Without CAP_SETPCAP it cannot shrink, and no_new_privs
- * has to do. */
-static void drop_bounding(uint64_t keep)
+static uint32_t drop(const struct config *config)
 {
-	for (unsigned cap = 0; cap < 64 && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-		if (!(keep >> cap & 1))
-			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
-	}
-}
-
-/* Leaves exactly keep, as permitted, inheritable and ambient, nothing effective: the slot has no use for
- * them, bash gets them by execve. */
-static int set_capabilities(uint64_t keep)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2] = {0}, seen[2] = {0};
-
-	for (int i = 0; i < 2; i++)
-		data[i].permitted = data[i].inheritable = (uint32_t)(keep >> 32 * i);
-	if (syscall(SYS_capset, &header, data) < 0)
-		return -errno;
-	if (syscall(SYS_capget, &header, seen) < 0)
-		return -errno;
-	if (memcmp(data, seen, sizeof data) != 0)
-		return -EPERM;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		return -errno;
-	for (unsigned cap = 0; cap < 64; cap++) {
-		if (keep >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
-static uint32_t take_user(const struct config_user *user)
-{
-	uid_t r, e, s;
-	gid_t rg, eg, sg;
-
-	if (!user->set)
-		return 0;
-	if (setgroups(user->group_count, user->groups) < 0 && (errno != EPERM || geteuid() == 0))
-		return FAILED(START_PRIVILEGES);
-	if (setresgid(user->gid, user->gid, user->gid) < 0 || setresuid(user->uid, user->uid, user->uid) < 0)
-		return FAILED(START_PRIVILEGES);
-	if (getresuid(&r, &e, &s) < 0 || getresgid(&rg, &eg, &sg) < 0)
-		return FAILED(START_PRIVILEGES);
-	if (r != user->uid || e != r || s != r || rg != user->gid || eg != rg || sg != rg) {
-		errno = EPERM;
-		return FAILED(START_PRIVILEGES);
-	}
-	return 0;
-}
-
-static uint32_t drop_privileges(const struct config *config)
-{
-	uint32_t failed;
+	struct drop d = config_drop(&config->command_user, config->keep_caps);
+	const char *step;
 	int err;
 
-	drop_bounding(config->keep_caps);
-	if (prctl(PR_SET_KEEPCAPS, config->keep_caps != 0, 0, 0, 0) < 0)
-		return FAILED(START_PRIVILEGES);
-	failed = take_user(&config->command_user);
-	if (failed)
-		return failed;
-	err = set_capabilities(config->keep_caps);
-	if (err < 0)
-		return OUTCOME_START_VALUE(START_PRIVILEGES, -err);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
-		return FAILED(START_PRIVILEGES);
-	return 0;
+	d.bounding = config->keep_caps;
+	err = drop_privileges(&d, &step);
+	return err < 0 ? OUTCOME_START_VALUE(START_PRIVILEGES, -err) : 0;
 }
 
 /* keep: one domain for all commands, each of which gets a nested layer without scope, so that they can signal
@@ -229,7 +166,7 @@ static uint32_t prepare(int fd, struct slot_world *world)
 	if (!failed)
 		failed = set_limits();
 	if (!failed)
-		failed = drop_privileges(world->config);
+		failed = drop(world->config);
 	if (!failed)
 		failed = enter_world(world);
 	return failed ? failed : set_oom_score();
