@@ -64,11 +64,12 @@ static void on_watch(struct loop_timer *timer, uint64_t now_ms)
 	(void)now_ms;
 	if (np.pid == 0)
 		return;
-	log_warn(records_is_open() ? "netd is silent: killed" : "netd does not end: killed",
-		 LOG_I64("pid", np.pid));
-	netd_proc_kill();
-	if (records_is_open())
+	if (records_is_open()) {
 		lose("silence");
+		return;
+	}
+	log_warn("netd does not end: killed", LOG_I64("pid", np.pid));
+	netd_proc_kill();
 }
 
 static void watch_for(uint32_t ms)
