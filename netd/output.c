@@ -1,0 +1,344 @@
+#include "netd/output.h"
+
+#include "common/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct output_block {
+	struct output_block *next;
+	size_t used;
+	uint8_t data[OUTPUT_BLOCK];
+};
+
+static uint8_t nowhere[OUTPUT_BLOCK]; /* what is read only to be dropped */
+
+/* Out of the loop first: the slot has a duplicate, so closing ours does not end the watch, and its events
+ * would come with a pointer to nothing. */
+static void close_pipe(struct output_pipe *p)
+{
+	if (p->fd < 0)
+		return;
+	loop_del(p->output->loop, &p->source);
+	fd_close(&p->fd);
+	p->readable = false;
+}
+
+static int open_pipe(struct output *o, struct output_pipe *p, int fd, uint8_t stream,
+		     void (*ready)(struct loop_source *source, uint32_t events))
+{
+	*p = (struct output_pipe){
+	    .fd = fd,
+	    .stream = stream,
+	    .readable = true,
+	    .output = o,
+	    .source = {.fd = fd, .ready = ready, .owner = p},
+	};
+	return loop_add(o->loop, &p->source, EPOLLIN | EPOLLET);
+}
+
+int output_open(struct output *o, struct loop *loop, uint64_t req_id, bool streaming,
+		const int fds[OUTPUT_PIPES], void (*ready)(struct loop_source *source, uint32_t events))
+{
+	int first, second;
+
+	*o = (struct output){.loop = loop, .req_id = req_id, .streaming = streaming};
+	first = open_pipe(o, &o->pipe[OUTPUT_STDOUT], fds[OUTPUT_STDOUT], 1, ready);
+	second = open_pipe(o, &o->pipe[OUTPUT_STDERR], fds[OUTPUT_STDERR], 2, ready);
+	if (first == 0 && second == 0)
+		return 0;
+	output_free(o);
+	return first < 0 ? first : second;
+}
+
+static void drop_first(struct output_pipe *p)
+{
+	struct output_block *b = p->first;
+
+	p->first = b->next;
+	if (!p->first)
+		p->last = NULL;
+	p->taken = 0;
+	free(b);
+}
+
+void output_free(struct output *o)
+{
+	for (int i = 0; i < OUTPUT_PIPES; i++) {
+		close_pipe(&o->pipe[i]);
+		while (o->pipe[i].first)
+			drop_first(&o->pipe[i]);
+	}
+}
+
+/* What streams goes by the clock that stops while the relay takes nothing. */
+static uint64_t clock_of(const struct output *o, uint64_t now_ms, uint64_t open_ms)
+{
+	return o->streaming ? open_ms : now_ms;
+}
+
+/* poll tells an empty pipe from one at its end without reading: the relay's window may be shut. */
+static void look(struct output_pipe *p)
+{
+	struct pollfd f = {.fd = p->fd, .events = POLLIN};
+
+	if (p->fd < 0)
+		return;
+	if (poll(&f, 1, 0) == 1 && f.revents & POLLIN) {
+		p->readable = true;
+		return;
+	}
+	p->readable = false;
+	p->dry = true;
+	if (f.revents & (POLLHUP | POLLERR))
+		close_pipe(p);
+}
+
+void output_end(struct output *o, const struct channel_ended *how, uint64_t now_ms, uint64_t open_ms)
+{
+	o->ended = true;
+	o->how = *how;
+	o->ended_ms = now_ms;
+	o->ended_clock = clock_of(o, now_ms, open_ms);
+	o->data_clock = o->ended_clock;
+	o->pipe[OUTPUT_STDOUT].left = how->left_stdout;
+	o->pipe[OUTPUT_STDERR].left = how->left_stderr;
+	for (int i = 0; i < OUTPUT_PIPES; i++) {
+		o->pipe[i].bytes_at_end = o->pipe[i].bytes;
+		look(&o->pipe[i]);
+	}
+}
+
+static void note_tiny(struct output_pipe *p, size_t n, uint64_t now_ms)
+{
+	if (n >= OUTPUT_TINY) {
+		p->tiny_reads = 0;
+		p->paced = false;
+		return;
+	}
+	if (p->tiny_reads == 0 || now_ms - p->tiny_since_ms > OUTPUT_TINY_MS) {
+		p->tiny_reads = 0;
+		p->tiny_since_ms = now_ms;
+	}
+	if (++p->tiny_reads > OUTPUT_TINY_READS)
+		p->paced = true;
+	if (p->paced)
+		p->not_before_ms = now_ms + 1;
+}
+
+/* More room where much is moved: fewer wake-ups. Refused (EPERM) when the user's pipes hold too much; never
+ * once the leader is gone, since what keeps a pipe then keeps its pages. */
+static void enlarge(struct output_pipe *p)
+{
+	if (p->big || p->bytes < OUTPUT_BIG_AFTER || p->output->ended)
+		return;
+	p->big = true;
+	(void)fcntl(p->fd, F_SETPIPE_SZ, OUTPUT_BIG_PIPE);
+}
+
+static ssize_t read_pipe(struct output_pipe *p, const struct iovec *iov, int count, uint64_t clock)
+{
+	ssize_t n;
+
+	if (p->fd < 0)
+		return 0;
+	n = readv(p->fd, iov, count);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		p->readable = errno == EINTR;
+		p->dry |= p->output->ended && errno == EAGAIN;
+		p->paced = p->paced && errno == EINTR;
+		return -EAGAIN;
+	}
+	if (n <= 0) {
+		close_pipe(p);
+		return 0;
+	}
+	p->bytes += (uint64_t)n;
+	p->output->data_clock = clock;
+	enlarge(p);
+	return n;
+}
+
+static ssize_t take_buffered(struct output_pipe *p, const struct iovec *iov, int count)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < count; i++) {
+		size_t used = 0;
+
+		while (used < iov[i].iov_len && p->first) {
+			size_t n = p->first->used - p->taken;
+
+			if (n > iov[i].iov_len - used)
+				n = iov[i].iov_len - used;
+			memcpy((uint8_t *)iov[i].iov_base + used, p->first->data + p->taken, n);
+			p->taken += n;
+			used += n;
+			if (p->taken == p->first->used)
+				drop_first(p);
+		}
+		total += used;
+	}
+	p->waiting -= total;
+	return (ssize_t)total;
+}
+
+ssize_t output_take(struct output_pipe *p, const struct iovec *iov, int count, uint64_t now_ms,
+		    uint64_t open_ms)
+{
+	ssize_t n;
+
+	if (!p->output->streaming) {
+		n = take_buffered(p, iov, count);
+	} else {
+		n = read_pipe(p, iov, count, open_ms);
+		if (n > 0)
+			note_tiny(p, (size_t)n, now_ms);
+	}
+	if (n > 0)
+		p->output->sent += (uint64_t)n;
+	return n;
+}
+
+/* The block that takes the next bytes, or NULL: read into nothing. */
+static struct output_block *block_with_room(struct output_pipe *p)
+{
+	struct output_block *b = p->last;
+
+	if (b && b->used < OUTPUT_BLOCK)
+		return b;
+	if (p->buffered >= LIMIT_BUFFERED)
+		return NULL;
+	b = malloc(sizeof *b);
+	if (!b)
+		return NULL;
+	b->next = NULL;
+	b->used = 0;
+	if (p->last)
+		p->last->next = b;
+	else
+		p->first = b;
+	p->last = b;
+	return b;
+}
+
+ssize_t output_absorb(struct output_pipe *p, uint64_t now_ms)
+{
+	struct output_block *b = block_with_room(p);
+	struct iovec iov = {nowhere, sizeof nowhere};
+	ssize_t n;
+
+	if (b)
+		iov = (struct iovec){b->data + b->used, OUTPUT_BLOCK - b->used};
+	n = read_pipe(p, &iov, 1, now_ms);
+	if (n <= 0)
+		return n;
+	if (!b) {
+		p->dropped += (uint64_t)n;
+		return n;
+	}
+	b->used += (size_t)n;
+	p->buffered += (size_t)n;
+	p->waiting += (size_t)n;
+	return n;
+}
+
+static bool left_is_read(const struct output_pipe *p)
+{
+	return p->fd < 0 || p->dry || p->bytes - p->bytes_at_end >= p->left;
+}
+
+static bool all(const struct output *o, bool (*is)(const struct output_pipe *))
+{
+	return is(&o->pipe[OUTPUT_STDOUT]) && is(&o->pipe[OUTPUT_STDERR]);
+}
+
+static bool is_closed(const struct output_pipe *p)
+{
+	return p->fd < 0;
+}
+
+static bool is_dry(const struct output_pipe *p)
+{
+	return p->fd < 0 || p->dry;
+}
+
+static bool is_quiet(const struct output_pipe *p)
+{
+	return p->fd < 0 || !p->readable;
+}
+
+static uint64_t until(uint64_t clock, uint64_t since, uint64_t limit)
+{
+	return clock - since >= limit ? 0 : limit - (clock - since);
+}
+
+bool output_read_enough(const struct output *o, uint64_t now_ms, uint64_t open_ms, uint64_t *ret_wait_ms)
+{
+	uint64_t clock = clock_of(o, now_ms, open_ms);
+	uint64_t in_all = o->how.reading == CHANNEL_READ_KILLED ? LIMIT_AFTER_KILL_MS : LIMIT_LINGER_MS;
+	uint64_t wait = until(clock, o->ended_clock, in_all);
+
+	if (all(o, is_closed) || o->how.reading == CHANNEL_READ_NOTHING)
+		return true;
+	if (o->how.reading != CHANNEL_READ_KEEP && all(o, is_dry))
+		return true;
+	if (wait == 0 && (o->how.reading == CHANNEL_READ_KILLED || all(o, left_is_read)))
+		return true;
+	if (o->how.reading == CHANNEL_READ_KEEP && all(o, is_quiet)) {
+		uint64_t quiet = until(clock, o->data_clock, LIMIT_QUIET_MS);
+
+		if (quiet == 0)
+			return true;
+		wait = wait == 0 || quiet < wait ? quiet : wait;
+	}
+	/* The clock may stand still, or what is left may take longer: look again now and then. */
+	*ret_wait_ms = wait > 0 ? wait : 100;
+	return false;
+}
+
+/* Counts what is thrown away, to tell a command that lost bytes from one that had no more. */
+static void drop_rest(struct output_pipe *p)
+{
+	uint64_t dropped = 0;
+
+	while (p->fd >= 0 && dropped < OUTPUT_DROP_AT_END) {
+		ssize_t n = read(p->fd, nowhere, sizeof nowhere);
+
+		if (n <= 0)
+			break;
+		dropped += (uint64_t)n;
+	}
+	p->dropped += dropped;
+}
+
+void output_stop(struct output *o)
+{
+	for (int i = 0; i < OUTPUT_PIPES; i++) {
+		struct output_pipe *p = &o->pipe[i];
+
+		if (o->how.reading == CHANNEL_READ_KILLED)
+			drop_rest(p);
+		close_pipe(p);
+	}
+	o->read_over = true;
+}
+
+bool output_waiting(const struct output *o)
+{
+	return o->pipe[OUTPUT_STDOUT].waiting > 0 || o->pipe[OUTPUT_STDERR].waiting > 0;
+}
+
+bool output_truncated(const struct output *o)
+{
+	return o->pipe[OUTPUT_STDOUT].dropped > 0;
+}
+
+uint64_t output_dropped(const struct output *o)
+{
+	return o->pipe[OUTPUT_STDOUT].dropped + o->pipe[OUTPUT_STDERR].dropped;
+}
