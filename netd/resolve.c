@@ -38,7 +38,7 @@ struct resolver {
 	unsigned ndots;
 	unsigned next_candidate;
 	bool answered;
-	int worst; /* ARES_*: the status that says most about why nothing was found */
+	int worst; /* ARES_*, by weight() */
 	struct query queries[2];
 	struct loop_source sockets[SOCKETS];
 	struct loop_timer timeout;
@@ -261,11 +261,27 @@ static void query_done(void *arg, int status, int timeouts, unsigned char *answe
 		q->status = ARES_ENODATA;
 }
 
-static bool says_more(int status, int than)
+/* How much a status says about why nothing was found. */
+static int weight(int status)
 {
-	bool plain = status == ARES_ENOTFOUND || status == ARES_ENODATA || status == ARES_EBADNAME;
+	switch (status) {
+	case ARES_SUCCESS:
+		return 0;
+	case ARES_EBADNAME:
+		return 1;
+	case ARES_ENOTFOUND:
+		return 2;
+	case ARES_ENODATA:
+		return 3;
+	default:
+		return 4;
+	}
+}
 
-	return than == ARES_SUCCESS || !plain || (status == ARES_ENODATA && than == ARES_ENOTFOUND);
+static void note(struct resolver *r, const struct query *q)
+{
+	if (weight(q->status) > weight(r->worst))
+		r->worst = q->status;
 }
 
 /* Asks for the next candidate's AAAA and A; skips one that is answered at once with nothing. False: none is
@@ -298,11 +314,30 @@ static void arm_timeout(struct resolver *r)
 		       clock_now_ms() + (uint64_t)tv.tv_sec * 1000u + (uint64_t)tv.tv_usec / 1000u + 1u);
 }
 
-/* A name server that is out of order ends the search: the next name could be somebody else's. */
+/* As the C library does: a failing server does not end the search, a silent one does. c-ares 1.18 says that
+ * it could not reach a server also when all of them answered SERVFAIL. */
 static bool search_goes_on(const struct query *q)
 {
-	return q->status == ARES_ENOTFOUND || q->status == ARES_ENODATA || q->status == ARES_ESERVFAIL ||
-	       q->status == ARES_EBADNAME;
+	return q->status != ARES_ETIMEOUT && q->status != ARES_ENOMEM;
+}
+
+static const char *words(int status)
+{
+	switch (status) {
+	case ARES_ENOTFOUND:
+		return "no such name";
+	case ARES_ENODATA:
+		return "the name has no address";
+	case ARES_EBADNAME:
+		return "not a valid name";
+	case ARES_ETIMEOUT:
+		return "the name servers do not answer";
+	case ARES_ECONNREFUSED:
+	case ARES_ESERVFAIL:
+		return "the name servers cannot be reached, or fail";
+	default:
+		return ares_strerror(status);
+	}
 }
 
 static void tell(struct resolver *r, struct query *q)
@@ -322,14 +357,12 @@ static void advance(struct resolver *r)
 	struct query *v6 = &r->queries[0], *v4 = &r->queries[1];
 
 	while (!r->answered && !v6->pending && !v4->pending && v6->count == 0 && v4->count == 0) {
-		if (says_more(v6->status, r->worst))
-			r->worst = v6->status;
-		if (says_more(v4->status, r->worst))
-			r->worst = v4->status;
+		note(r, v6);
+		note(r, v4);
 		if (search_goes_on(v6) && search_goes_on(v4) && ask_next(r))
 			continue;
 		loop_timer_stop(r->loop, &r->timeout);
-		r->found(r->owner, NULL, 0, true, ares_strerror(r->worst));
+		r->found(r->owner, NULL, 0, true, words(r->worst));
 		return;
 	}
 	arm_timeout(r);
