@@ -363,9 +363,9 @@ static void receive(void)
 {
 	uint64_t generation = self.generation;
 	struct channel_record r;
-	const char *why = NULL;
 
 	for (int i = 0; i < RECORDS_BATCH && !self.answer.pending; i++) {
+		const char *why = NULL;
 		int got = channel_receive(&self.channel, self.buffer, &r, &why);
 
 		if (got == -EAGAIN)

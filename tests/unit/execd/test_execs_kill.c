@@ -1,0 +1,487 @@
+/* Timeout, Abort, loss of the stream, and slots that die: contract.md 5 and 8 to 10, design.md "The end of an
+ * exec". */
+#include "tests/unit/execd/fakes.h"
+
+static void start(uint64_t id, uint32_t timeout_s)
+{
+	exec(id, 1, .command = "true", .timeout_s = timeout_s);
+	slot_says(SLOT_STARTED, 0);
+	forget_trace();
+}
+
+Test(kill, an_abort_ends_after_the_proof)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	expect("kill 0;");
+	execs_on_abort(1);
+	slot_is_killed(0);
+	expect("");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 abort:0 killed;");
+	drained(1);
+	is_at_rest();
+	exec_short(1);
+	expect("replay 1 abort:0;");
+	cr_assert_eq(execs_counters()->aborts, 1);
+}
+
+Test(kill, a_leader_that_exited_before_the_kill_keeps_its_code)
+{
+	begin(1);
+	start(1, 5);
+	execs_on_abort(1);
+	slot_exits(0, 7);
+	slot_says(SLOT_EMPTY, 0);
+	expect("kill 0;release 0;ended 1 exit:7 killed;");
+}
+
+Test(kill, the_timeout_counts_from_started_and_runs_out_exactly)
+{
+	begin(1);
+	exec(1, 1, .command = "true", .timeout_s = 3);
+	pass_ms(60000);
+	slot_says(SLOT_STARTED, 0);
+	forget_trace();
+	pass_ms(2999);
+	expect("");
+	pass_ms(1);
+	expect("kill 0;");
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 timeout:3 killed;");
+	drained(1);
+	cr_assert_eq(execs_counters()->timeouts, 1);
+	exec(1, 1, .command = "true", .timeout_s = 3);
+	expect("replay 1 timeout:3;");
+}
+
+Test(kill, a_real_exit_beats_a_timeout)
+{
+	begin(1);
+	start(1, 3);
+	pass_ms(3000);
+	slot_exits(0, 5);
+	slot_says(SLOT_EMPTY, 0);
+	expect("kill 0;release 0;ended 1 exit:5 killed;");
+}
+
+Test(kill, no_timeout_is_no_limit_and_the_longest_does_not_overflow)
+{
+	begin(2);
+	start(1, 0);
+	exec(2, 1, .command = "true", .timeout_s = UINT32_MAX);
+	slot_says(SLOT_STARTED, 1);
+	forget_trace();
+	pass_ms(4294967294999u);
+	expect("");
+	pass_ms(1);
+	expect("kill 1;");
+}
+
+Test(kill, a_timeout_after_the_exit_is_none)
+{
+	begin(1);
+	start(1, 3);
+	slot_exits(0, 0);
+	pass_ms(3000);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 exit:0 empty;");
+}
+
+Test(kill, the_first_reason_stays)
+{
+	begin(1);
+	start(1, 3);
+	pass_ms(3000);
+	execs_on_abort(1);
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("kill 0;release 0;ended 1 timeout:3 killed;");
+}
+
+Test(kill, before_the_start_there_are_no_pipes_to_read)
+{
+	begin(1);
+	exec_short(1);
+	execs_on_abort(1);
+	slot_says(SLOT_EMPTY, 0);
+	expect("admitted 1;run 0 id=1 4/4;kill 0;release 0;ended 1 abort:0 nothing;");
+	drained(1);
+	/* The start failed while the kill was on its way: nothing runs, and the reason is the kill. */
+	exec(2, 1, .command = "true");
+	execs_on_abort(2);
+	forget_trace();
+	slot_says(SLOT_START_FAILED, 0, .value = OUTCOME_START_VALUE(START_EXEC, ENOENT));
+	expect("release 0;ended 2 abort:0 nothing;");
+}
+
+Test(kill, a_start_that_crosses_the_kill_still_delivers_its_output)
+{
+	begin(1);
+	exec_short(1);
+	execs_on_abort(1);
+	forget_trace();
+	slot_says(SLOT_STARTED, 0);
+	expect("started 1;");
+	slot_exits(0, 4);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 exit:4 killed;");
+}
+
+Test(kill, an_abort_while_a_piece_is_on_its_way_is_no_violation)
+{
+	begin(1);
+	exec(1, 1, .len = 100000);
+	execs_on_abort(1);
+	expect("admitted 1;fetch 1@0;release 0;ended 1 abort:0 nothing;");
+	cr_assert_eq(command_comes(1, 0, 60000), 0);
+	expect("");
+	cr_assert_eq(command_comes(1, 0, 60000), -EPROTO, "but only once");
+	drained(1);
+	is_at_rest();
+
+	exec(2, 1, .len = 100000);
+	cr_assert_eq(command_comes(2, 0, 60000), 0);
+	slot_says(SLOT_TOOK, 0);
+	execs_on_abort(2);
+	forget_trace();
+	cr_assert_eq(command_comes(2, 60000, 40000), 0);
+	slot_says(SLOT_TOOK, 0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 2 abort:0 nothing;");
+}
+
+Test(kill, ten_seconds_without_proof_and_the_answer_goes_all_the_same)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	slot_says(SLOT_STILL_ALIVE, 0, .count = 2);
+	pass_ms(LIMIT_KILL_PROOF_MS - 1);
+	expect("kill 0;");
+	pass_ms(1);
+	expect("abandon 0;ended 1 abort:0 killed;");
+	cr_assert_eq(execs_counters()->unproven, 1);
+	pass_ms(1);
+	slot_says(SLOT_STILL_ALIVE, 0, .count = 2);
+	expect("");
+	/* Handed over: the same work is answered; other work under this id waits for no proof. */
+	drained(1);
+	exec_short(1);
+	expect("replay 1 abort:0;");
+	exec(1, 2, .command = "true");
+	expect("refused 1 11;");
+	/* Capacity has shrunk by one, here to none. */
+	exec_short(2);
+	expect("admitted 2;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;fetch 2@0;");
+}
+
+Test(kill, the_late_proof_may_come_before_drained)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	pass_ms(LIMIT_KILL_PROOF_MS);
+	forget_trace();
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	drained(1);
+	is_at_rest();
+}
+
+Test(kill, a_natural_exit_has_the_same_deadline)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	pass_ms(LIMIT_KILL_PROOF_MS - 1);
+	expect("");
+	pass_ms(1);
+	expect("abandon 0;ended 1 exit:3 killed;");
+	drained(1);
+	slot_says(SLOT_EMPTY, 0);
+	is_at_rest();
+}
+
+Test(kill, a_slot_that_dies_under_its_exec_ends_it_with_no_code)
+{
+	begin(1);
+	start(1, 0);
+	slot_says(SLOT_DIED, 0);
+	expect("");
+	exec_short(1);
+	expect("duplicate 1;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 abort:0 empty;");
+	drained(1);
+	exec_short(1);
+	expect("replay 1 abort:0;");
+}
+
+Test(kill, a_slot_that_dies_after_the_exit_changes_no_outcome)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	slot_says(SLOT_DIED, 0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 exit:3 empty;");
+}
+
+Test(kill, a_slot_that_dies_before_the_start_is_a_failed_start)
+{
+	begin(1);
+	exec(1, 1, .len = 10);
+	slot_says(SLOT_DIED, 0);
+	expect("admitted 1;fetch 1@0;ended 1 start:131176 nothing;");
+	cr_assert_eq(OUTCOME_START_STEP(fake.ended.outcome.value), START_SLOT);
+	cr_assert_eq(command_comes(1, 0, 10), 0);
+	drained(1);
+	cr_assert_eq(execs_counters()->running, 1, "until it is swept");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+
+	exec_short(2);
+	slot_says(SLOT_DIED, 0);
+	expect("admitted 2;run 0 id=2 4/4;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 2 start:131176 nothing;");
+	drained(2);
+	cr_assert_eq(execs_counters()->cached, 0);
+}
+
+Test(kill, a_slot_that_dies_under_a_kill_leaves_its_reason)
+{
+	begin(1);
+	start(1, 3);
+	pass_ms(3000);
+	slot_says(SLOT_DIED, 0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("kill 0;release 0;ended 1 timeout:3 killed;");
+}
+
+Test(kill, keep_lets_what_is_left_live_and_gives_it_a_minder)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 0);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	expect("ended 1 exit:0 keep;");
+	pass_ms(3600000);
+	expect("");
+	drained(1);
+	expect("mind 0;");
+	is_at_rest();
+	exec_short(2);
+	expect("admitted 2;");
+	slot_ready(1);
+	expect("fetch 2@0;");
+}
+
+Test(kill, keep_what_was_left_may_end_by_itself)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 0);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	forget_trace();
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	drained(1);
+	is_at_rest();
+}
+
+Test(kill, keep_an_abort_after_the_exit_kills_what_is_left)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	execs_on_abort(1);
+	expect("ended 1 exit:3 keep;kill 0;");
+	drained(1);
+	cr_assert_eq(execs_counters()->running, 1);
+	exec_short(1);
+	expect("replay 1 exit:3;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+	/* The same, and the abort comes before the slot has looked. */
+	exec(2, 1, .command = "true");
+	slot_says(SLOT_STARTED, 0);
+	slot_exits(0, 3);
+	forget_trace();
+	execs_on_abort(2);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	expect("kill 0;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 2 exit:3 killed;");
+}
+
+Test(kill, keep_a_slot_that_dies_after_the_answer_is_waited_for)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	slot_says(SLOT_DIED, 0);
+	forget_trace();
+	drained(1);
+	pass_ms(LIMIT_KILL_PROOF_MS);
+	expect("abandon 0;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+}
+
+Test(lost, kills_what_runs_drops_what_waits_and_owes_no_frame)
+{
+	begin(2);
+	start(1, 0);
+	exec(2, 1, .len = 100000);
+	exec_short(3);
+	forget_trace();
+	execs_stream_lost();
+	expect("kill 0;release 1;");
+	cr_assert(execs_counters()->running == 1 && execs_counters()->waiting == 0);
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+	cr_assert_eq(execs_counters()->cached, 0);
+	cr_assert_eq(execs_counters()->lost, 3);
+	/* They may all run when they come again. */
+	exec_short(1);
+	expect("admitted 1;run 0 id=1 4/4;");
+}
+
+Test(lost, after_the_exit_the_outcome_stays_and_is_truncated)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	execs_stream_lost();
+	expect("kill 0;");
+	exec_short(1);
+	expect("replay 1 exit:3 truncated;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+}
+
+Test(lost, an_exit_that_the_kill_found_is_cached_and_truncated)
+{
+	begin(1);
+	start(1, 0);
+	execs_stream_lost();
+	slot_exits(0, 3);
+	slot_says(SLOT_EMPTY, 0);
+	forget_trace();
+	exec_short(1);
+	expect("replay 1 exit:3 truncated;");
+}
+
+Test(lost, under_an_abort_or_a_timeout_the_reason_is_cached_and_truncated)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	execs_stream_lost();
+	expect("kill 0;");
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	forget_trace();
+	exec_short(1);
+	expect("replay 1 abort:0 truncated;");
+}
+
+Test(lost, before_drained_the_replay_is_truncated)
+{
+	begin(1);
+	start(1, 0);
+	slot_exits(0, 3);
+	slot_says(SLOT_EMPTY, 0);
+	execs_stream_lost();
+	forget_trace();
+	is_at_rest();
+	exec_short(1);
+	expect("replay 1 exit:3 truncated;");
+}
+
+Test(lost, keep_kills_what_is_left_of_an_exec_in_flight_but_not_the_minded)
+{
+	begin(2);
+	start(1, 0);
+	slot_exits(0, 3);
+	slot_says(SLOT_MINDING, 0, .count = 1);
+	drained(1);
+	exec_short(2);
+	slot_says(SLOT_STARTED, 1);
+	slot_exits(1, 0);
+	slot_says(SLOT_MINDING, 1, .count = 1);
+	forget_trace();
+	execs_stream_lost();
+	expect("kill 1;");
+	slot_says(SLOT_EMPTY, 1);
+	expect("release 1;");
+	is_at_rest();
+}
+
+Test(lost, an_id_that_comes_again_waits_for_the_proof_and_lets_others_pass)
+{
+	begin(3);
+	start(1, 0);
+	execs_stream_lost();
+	forget_trace();
+	exec_short(1);
+	exec(1, 2, .command = "true");
+	exec_short(1);
+	exec_short(2);
+	expect("admitted 1;refused 1 3;duplicate 1;admitted 2;fetch 2@0;");
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;fetch 1@0;");
+}
+
+Test(lost, an_id_that_comes_again_is_refused_when_the_proof_does_not_come)
+{
+	begin(2);
+	start(1, 0);
+	execs_stream_lost();
+	pass_ms(LIMIT_KILL_PROOF_MS - 1);
+	exec(1, 2, .command = "true");
+	expect("kill 0;admitted 1;");
+	pass_ms(1);
+	expect("abandon 0;ended 1 refused:11 nothing;");
+	drained(1);
+	exec_short(1);
+	expect("refused 1 11;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	is_at_rest();
+	exec_short(1);
+	expect("admitted 1;run 0 id=1 4/4;");
+}
+
+Test(lost, twice_while_dying_changes_nothing)
+{
+	begin(1);
+	start(1, 0);
+	execs_stream_lost();
+	exec_short(1);
+	forget_trace();
+	execs_stream_lost();
+	execs_stream_lost();
+	expect("");
+	cr_assert_eq(execs_counters()->running, 1);
+	pass_ms(LIMIT_KILL_PROOF_MS);
+	execs_stream_lost();
+	expect("abandon 0;");
+	slot_says(SLOT_EMPTY, 0);
+	is_at_rest();
+}
