@@ -4,6 +4,7 @@
 #include "execd/netd_image.h"
 #include "execd/process.h"
 #include "execd/slots.h"
+#include "policy/policy.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,6 +66,19 @@ static void report_capabilities(const char *what, uint64_t caps)
 	putchar('\n');
 }
 
+/* A file was tried before, and is refused at the start. */
+static void report_policy(const struct config *c)
+{
+	const char *why;
+
+	if (c->seccomp_file[0])
+		line("policy", "%s", c->seccomp_file);
+	else if (seccomp_try(&policy_commands, c->bash, &why) < 0)
+		line("policy", "cannot be put in force: %s", why);
+	else
+		line("policy", "built in");
+}
+
 static void report_commands(const struct config *c)
 {
 	printf("%-16s", "tools");
@@ -76,7 +90,7 @@ static void report_commands(const struct config *c)
 	line("bash", "%s", c->bash);
 	line("at once", "%u, %u more may wait", c->max_concurrent, LIMIT_WAITING);
 	line("left behind", "%s", c->background_kill ? "killed" : "lives on");
-	line("policy", "%s", c->seccomp_file[0] ? c->seccomp_file : "built in");
+	report_policy(c);
 }
 
 /* What netd may come to hold at the worst: commands and input that wait, both streams of each running command

@@ -90,10 +90,10 @@ struct config_secrets *config_secrets_map(void);
 int config_read(char *const environ_in[], struct config *ret, struct config_secrets *ret_secrets,
 		struct config_error *ret_error);
 
-/* Holds the settings against the machine: files, users that can really be taken, limits, bash and the other
- * tools as a command would find them; opens the start folder and makes the commands' environment. As
- * privileged as the program was started. 0, or -EINVAL with *ret_error set. */
-int config_settle(struct config *config, struct config_secrets *secrets, struct config_error *ret_error);
+/* Holds the settings against the machine: users that can really be taken, limits, bash and the other tools as
+ * a command would find them; opens the start folder and makes the commands' environment. As privileged as the
+ * program was started. 0, or -EINVAL with *ret_error set. */
+int config_settle(struct config *config, struct config_error *ret_error);
 
 /* Logs what is in force but unwise. */
 void config_warn(const struct config *config, const struct config_secrets *secrets);

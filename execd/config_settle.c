@@ -2,7 +2,6 @@
 
 #include "common/drop.h"
 #include "common/fd.h"
-#include "execd/credentials.h"
 #include "execd/environment.h"
 #include "execd/probe.h"
 #include "execd/user.h"
@@ -13,7 +12,6 @@
 #include <sys/capability.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* What N places need at the most: for each a slot's socket and pidfd, three pipes of both ends while a
@@ -158,29 +156,10 @@ static int check_policy_file(const struct config *c, struct config_error *e)
 	return 0;
 }
 
-/* All that a dial reads is read once now, so that a mistake is found at the start and not in the log of a
- * night. */
-static int check_credentials(const struct config *c, struct config_secrets *s, struct config_error *e)
-{
-	struct credentials files = {-1, -1, -1};
-	struct stat st;
-	int err = credentials_read_token(c, s, e);
-
-	if (err == 0)
-		err = credentials_open(c, credentials_bundles, &files, e);
-	credentials_close(&files);
-	if (err == 0 && credentials_ca_folder(c)[0] &&
-	    (stat(c->ssl_cert_dir, &st) < 0 || !S_ISDIR(st.st_mode)))
-		return config_refuse(e, "SSL_CERT_DIR", "must be one folder: %s", c->ssl_cert_dir);
-	return err;
-}
-
-int config_settle(struct config *c, struct config_secrets *secrets, struct config_error *ret_error)
+int config_settle(struct config *c, struct config_error *ret_error)
 {
 	int err = check_limits(c, ret_error);
 
-	if (err == 0)
-		err = check_credentials(c, secrets, ret_error);
 	if (err == 0)
 		err = check_policy_file(c, ret_error);
 	if (err == 0)

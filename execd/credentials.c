@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const char *const credentials_bundles[] = {
     "/usr/lib/ssl/cert.pem",
@@ -23,6 +24,8 @@ static const char *open_problem(int err)
 		return "it is not a regular file";
 	if (err == -EFBIG)
 		return "it is too large";
+	if (err == -EACCES)
+		return "execd's user may not read it, without capabilities";
 	return log_errno(err);
 }
 
@@ -127,4 +130,19 @@ void credentials_close(struct credentials *c)
 	fd_close(&c->ca_fd);
 	fd_close(&c->cert_fd);
 	fd_close(&c->key_fd);
+}
+
+int credentials_check(const struct config *config, struct config_secrets *secrets,
+		      struct config_error *ret_error)
+{
+	__attribute__((cleanup(credentials_close))) struct credentials files = {-1, -1, -1};
+	const char *folder = credentials_ca_folder(config);
+	struct stat st;
+	int err = credentials_read_token(config, secrets, ret_error);
+
+	if (err == 0)
+		err = credentials_open(config, credentials_bundles, &files, ret_error);
+	if (err == 0 && folder[0] && (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return config_refuse(ret_error, "SSL_CERT_DIR", "must be one folder: %s", folder);
+	return err;
 }

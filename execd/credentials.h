@@ -27,6 +27,11 @@ int credentials_open(const struct config *config, const char *const bundles[], s
 
 void credentials_close(struct credentials *c);
 
+/* Reads all of it once and keeps nothing but the token, so that a mistake is found at the start and not in
+ * the log of a night. With the privileges that a dial will have. 0, or -EINVAL with *ret_error set. */
+int credentials_check(const struct config *config, struct config_secrets *secrets,
+		      struct config_error *ret_error);
+
 /* The folder of certificates that netd is told of (SSL_CERT_DIR); empty where a file was named. */
 const char *credentials_ca_folder(const struct config *config);
 

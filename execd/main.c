@@ -8,6 +8,7 @@
 #include "execd/audit.h"
 #include "execd/check.h"
 #include "execd/config.h"
+#include "execd/credentials.h"
 #include "execd/environment.h"
 #include "execd/execs.h"
 #include "execd/init.h"
@@ -104,26 +105,30 @@ static void read_settings(struct environment *env)
 	if (config_read(env->vars, &config, secrets, &error) < 0)
 		refuse(&error);
 	log_init("execd", config.log_level, config.log_format);
-	if (config_settle(&config, secrets, &error) < 0)
+	if (config_settle(&config, &error) < 0)
 		refuse(&error);
 	environment_wipe(env);
 	load_policy_file();
 }
 
-static void open_files(void)
+static void must_open(const char *setting, int err)
 {
 	struct config_error error;
-	int err = audit_open(config.audit);
 
-	if (err == 0) {
-		err = status_open(&loop, &config, plan.killer);
-		config_refuse(&error, "STATUS_FILE", "%s",
-			      err == -EINVAL ? "is not a regular file" : log_errno(err));
-	} else {
-		config_refuse(&error, "SANDBOX_AUDIT", "%s",
-			      err == -EINVAL ? "is not a regular file" : log_errno(err));
-	}
-	if (err < 0)
+	if (err == 0)
+		return;
+	config_refuse(&error, setting, "%s", err == -EINVAL ? "is not a regular file" : log_errno(err));
+	refuse(&error);
+}
+
+/* Gives up what is not needed any more, then reads the files of a dial once, as a dial will. */
+static void drop(void)
+{
+	struct config_error error;
+	const char *step;
+
+	must_step(process_drop(config.keep_caps, &step), "privileges cannot be dropped", &step);
+	if (credentials_check(&config, secrets, &error) < 0)
 		refuse(&error);
 }
 
@@ -169,8 +174,10 @@ static void start(void)
 	must(netd_proc_init(&loop, &config, secrets, random_seed(), on_netd_changed, NULL),
 	     "netd cannot be found");
 	slots_plan(&config, &plan);
-	open_files();
-	must_step(process_drop(config.keep_caps, &step), "privileges cannot be dropped", &step);
+	must_open("SANDBOX_AUDIT", audit_open(config.audit));
+	must_open("STATUS_FILE", status_open(&loop, &config, plan.killer));
+	drop();
+	config_warn(&config, secrets);
 	must(seccomp_load(&policy_execd), "the system call policy cannot be loaded");
 	must(signals_start(&loop, &signals, NULL), "no signals");
 	must(slots_start(&loop, &config, execs_on_slot, NULL), "slots cannot be started");
@@ -208,9 +215,11 @@ int main(int argc, char **argv, char **envp)
 	must(environment_take(envp, &env), "the environment cannot be taken");
 	must(init_split(&env), "no process beside init");
 	read_settings(&env);
-	config_warn(&config, secrets);
-	if (check)
+	if (check) {
+		drop();
+		config_warn(&config, secrets);
 		return check_report(&config);
+	}
 	start();
 	return run();
 }
