@@ -6,7 +6,6 @@
 #include "policy/policy.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,17 +20,6 @@
 #define DESCRIPTORS_EXEC 3u
 
 #define DNS_PORT 53
-
-/* Trees that the DNS and TLS read; what is missing is left out. Folders, not files: a rule sticks to an
- * inode, and /etc/resolv.conf is replaced by rename. The entries of /etc/ssl/certs are links into the others.
- */
-static const char *const read_folders[] = {
-    "/etc",           "/usr/lib/ssl", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
-    "/usr/share/pki",
-};
-
-/* Files of /etc that may be links to elsewhere, /run/systemd/resolve for one. */
-static const char *const read_links[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"};
 
 static int no_new_privs(void)
 {
@@ -81,34 +69,6 @@ static int no_capabilities(void)
 	return 0;
 }
 
-static int allow_read(int ruleset, int abi, const char *folder)
-{
-	int r = landlock_allow(ruleset, abi, LANDLOCK_FS_READ_FILE | LANDLOCK_FS_READ_DIR, folder);
-
-	/* Not there, or closed to us by its permissions: nothing that a rule could open. */
-	return r == -ENOENT || r == -EACCES || r == -ENOTDIR ? 0 : r;
-}
-
-static int allow_files(int ruleset, int abi, const struct settings *settings)
-{
-	char path[PATH_MAX];
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < sizeof read_folders / sizeof *read_folders; i++)
-		r = allow_read(ruleset, abi, read_folders[i]);
-	for (size_t i = 0; r == 0 && i < sizeof read_links / sizeof *read_links; i++) {
-		if (!realpath(read_links[i], path))
-			continue;
-		*strrchr(path, '/') = '\0';
-		/* Not for a link into the root folder, which would open everything. */
-		if (path[0] != '\0')
-			r = allow_read(ruleset, abi, path);
-	}
-	if (r == 0 && settings->ca_dir[0] != '\0')
-		r = allow_read(ruleset, abi, settings->ca_dir);
-	return r;
-}
-
 static int allow_ports(int ruleset, int abi, const struct settings *settings)
 {
 	int r = landlock_allow_port(ruleset, abi, LANDLOCK_NET_CONNECT, DNS_PORT);
@@ -120,7 +80,8 @@ static int allow_ports(int ruleset, int abi, const struct settings *settings)
 	return r;
 }
 
-/* *ret_abi is 0 where there is no Landlock to enter. */
+/* No rule for any file: what dialling reads was read before (transport_prepare). *ret_abi is 0 where there is
+ * no Landlock to enter. */
 static int enter_landlock(const struct settings *settings, int *ret_abi)
 {
 	static const struct landlock_world world = {
@@ -138,9 +99,7 @@ static int enter_landlock(const struct settings *settings, int *ret_abi)
 	}
 	if (ruleset < 0)
 		return ruleset;
-	r = allow_files(ruleset, abi, settings);
-	if (r == 0)
-		r = allow_ports(ruleset, abi, settings);
+	r = allow_ports(ruleset, abi, settings);
 	if (r == 0)
 		r = landlock_enter(ruleset, abi, true);
 	if (r == 0)

@@ -119,15 +119,14 @@ TestSuite(jail, .init = set_up, .timeout = 60);
 
 /* --- state --- */
 
-static int look(void)
+static int do_nothing(void)
 {
-	/* Most ways to look are closed now; /proc too. What is left: */
-	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 ? DONE : 1;
+	return DONE;
 }
 
-Test(jail, is_not_dumpable_and_says_what_is_in_force)
+Test(jail, says_what_is_in_force)
 {
-	struct result r = jailed(look);
+	struct result r = jailed(do_nothing);
 
 	cr_assert(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0, "status %#x: %s", r.status, r.log);
 	cr_assert(strstr(r.log, "netd level=info msg=jailed landlock_abi="), "%s", r.log);
@@ -154,10 +153,11 @@ static void expect_line(const char *text, const char *name, const char *value)
 		  name, at, value);
 }
 
-Test(jail, leaves_no_capability_in_any_set)
+Test(jail, leaves_no_capability_and_no_core)
 {
 	char path[64], text[8192];
 	struct rlimit core, files;
+	struct stat st;
 	ssize_t n;
 	pid_t pid;
 	int fd;
@@ -169,6 +169,9 @@ Test(jail, leaves_no_capability_in_any_set)
 		_exit(jail_enter(&settings) == 0 ? wait_for_end() : NOT_JAILED);
 	}
 	cr_assert(poll(&(struct pollfd){.fd = fds_ready[0], .events = POLLIN}, 1, DEADLINE_MS) == 1);
+	/* Not dumpable: the files of its folder are root's. */
+	snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	cr_assert(stat(path, &st) == 0 && st.st_uid == 0);
 	snprintf(path, sizeof path, "/proc/%d/status", pid);
 	fd = open(path, O_RDONLY);
 	n = read(fd, text, sizeof text - 1);
@@ -200,7 +203,6 @@ static int work(void)
 	char buf[16];
 	int epfd = epoll_create1(EPOLL_CLOEXEC), waiting = 0, one = 1, s;
 	struct epoll_event e = {.events = EPOLLIN};
-	struct stat st;
 	void *memory;
 
 	if (epfd < 0 || epoll_ctl(epfd, EPOLL_CTL_ADD, inputs[0], &e) < 0 ||
@@ -214,7 +216,7 @@ static int work(void)
 	if (s < 0 || setsockopt(s, IPPROTO_TCP, 1, &one, sizeof one) < 0 || ioctl(s, SIOCOUTQ, &waiting) < 0)
 		return 4;
 	close(s);
-	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s < 0)
 		return 5;
 	memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -222,8 +224,6 @@ static int work(void)
 		return 6;
 	memory = malloc(64 << 20);
 	free(memory);
-	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 || stat("/etc/hosts", &st) < 0)
-		return 7;
 	return DONE;
 }
 
@@ -235,35 +235,6 @@ Test(jail, lets_netd_work)
 }
 
 /* --- Landlock --- */
-
-static char folder[] = "/tmp/jail.XXXXXX";
-
-static int open_elsewhere(void)
-{
-	return open("/usr/bin/env", O_RDONLY) < 0 ? errno : DONE;
-}
-
-static int open_ca(void)
-{
-	return open("ca.pem", O_RDONLY) < 0 ? errno : DONE;
-}
-
-Test(jail, reads_etc_and_the_certificates_folder_only)
-{
-	int fd;
-
-	if (landlock_abi() < LANDLOCK_ABI_REFER)
-		cr_skip("no Landlock");
-	expect_exit(open_elsewhere, EACCES);
-	cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-	fd = open("ca.pem", O_WRONLY | O_CREAT, 0644);
-	close(fd);
-	expect_exit(open_ca, EACCES);
-	snprintf(settings.ca_dir, sizeof settings.ca_dir, "%s", folder);
-	expect_exit(open_ca, DONE);
-	unlink("ca.pem");
-	rmdir(folder);
-}
 
 static uint16_t port;
 
@@ -307,8 +278,9 @@ Test(jail, connects_to_the_ports_of_its_settings_only)
 
 BODY(call_fork, syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))
 BODY(call_sendmsg, sendmsg(1, &(struct msghdr){0}, 0))
-BODY(call_open_write, syscall(SYS_openat, AT_FDCWD, "/etc/x", O_WRONLY | O_CREAT, 0600))
-BODY(call_open_create, syscall(SYS_openat, AT_FDCWD, "/etc/x", O_RDONLY | O_CREAT, 0600))
+BODY(call_open, open("/etc/passwd", O_RDONLY))
+BODY(call_sctp, socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP))
+BODY(call_ip_option, setsockopt(0, IPPROTO_IP, 1, "", 1))
 BODY(call_socket_unix, socket(AF_UNIX, SOCK_STREAM, 0))
 BODY(call_socket_raw, socket(AF_INET, SOCK_RAW, 1))
 BODY(call_bind, bind(0, NULL, 0))
@@ -336,8 +308,9 @@ Test(jail, names_the_call_that_ended_it)
 	} traps[] = {
 	    {call_fork, "clone"},
 	    {call_sendmsg, "sendmsg"},
-	    {call_open_write, "openat"},
-	    {call_open_create, "openat"},
+	    {call_open, "openat"},
+	    {call_sctp, "socket"},
+	    {call_ip_option, "setsockopt"},
 	    {call_socket_unix, "socket"},
 	    {call_socket_raw, "socket"},
 	    {call_bind, "bind"},
@@ -434,7 +407,7 @@ Test(jail, holds_without_landlock)
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if (seccomp_load(&old_kernel) < 0)
 			_exit(1);
-		r = jailed(open_elsewhere);
+		r = jailed(do_nothing);
 		if (!strstr(r.log, "landlock_abi=0 files=no ports=no signals=no"))
 			_exit(2);
 		if (!WIFEXITED(r.status) || WEXITSTATUS(r.status) != DONE)
