@@ -84,6 +84,16 @@ static const char *take_text(struct reading *r, const struct setting *s, const c
 	return config_check_text(value);
 }
 
+/* What netd matches names with: printable ASCII. */
+static const char *take_ascii(struct reading *r, const struct setting *s, const char *value)
+{
+	for (const char *at = value; *at; at++) {
+		if (*at < ' ' || *at > '~')
+			return "has a byte outside 0x20 to 0x7e";
+	}
+	return take_text(r, s, value);
+}
+
 static const char *take_number(struct reading *r, const struct setting *s, const char *value)
 {
 	if (!config_parse_number(value, s->min, s->max, field(r, s)))
@@ -222,7 +232,7 @@ static const struct setting settings[] = {
     {"SSL_CERT_FILE", NULL, TEXT(ssl_cert_file)},
     {"SSL_CERT_DIR", NULL, TEXT(ssl_cert_dir)},
     {"HTTPS_PROXY", "https_proxy", take_proxy, 0, 0, 0, 0},
-    {"NO_PROXY", "no_proxy", TEXT(no_proxy)},
+    {"NO_PROXY", "no_proxy", take_ascii, AT(no_proxy), sizeof((struct config *)0)->no_proxy, 0, 0},
     {"SANDBOX_ID", NULL, TEXT(sandbox_id)},
     {"SANDBOX_TOKEN", NULL, take_token, 0, 0, 0, 0},
     {"SANDBOX_TOKEN_FILE", NULL, TEXT(token_file)},

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <sys/capability.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -138,30 +137,10 @@ static int make_environment(struct config *c, struct config_error *e)
 	return 0;
 }
 
-static int check_policy_file(const struct config *c, struct config_error *e)
-{
-	const size_t one = sizeof(struct sock_filter);
-	FD_CLOSE int fd = -1;
-	size_t size;
-
-	if (!c->seccomp_file[0])
-		return 0;
-	fd = fd_open_regular(AT_FDCWD, c->seccomp_file, BPF_MAXINSNS * one, &size);
-	if (fd == -EFBIG || (fd >= 0 && (size == 0 || size % one != 0)))
-		return config_refuse(e, "SANDBOX_SECCOMP_BPF",
-				     "is no array of 1 to %u sock_filter of %zu bytes", BPF_MAXINSNS, one);
-	if (fd < 0)
-		return config_refuse(e, "SANDBOX_SECCOMP_BPF", "names %s: %s", c->seccomp_file,
-				     fd == -EINVAL ? "it is not a regular file" : log_errno(fd));
-	return 0;
-}
-
 int config_settle(struct config *c, struct config_error *ret_error)
 {
 	int err = check_limits(c, ret_error);
 
-	if (err == 0)
-		err = check_policy_file(c, ret_error);
 	if (err == 0)
 		err = settle_netd_user(c, ret_error);
 	if (err == 0)

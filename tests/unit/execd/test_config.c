@@ -186,6 +186,7 @@ Test(config, refuses_bad_values_by_name)
 	    "HTTPS_PROXY=http://u%3as:er@proxy:8080",
 	    "https_proxy=ftp://proxy:8080",
 	    "NO_PROXY=\xff",
+	    "NO_PROXY=caf\xc3\xa9",
 	    "SANDBOX_CWD=\xff",
 	    "STATUS_FILE=a\x1b[m",
 	};
