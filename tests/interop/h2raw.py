@@ -123,6 +123,13 @@ class Peer:
     def send(self, piece):
         self.conn.sendall(piece)
 
+    def end(self):
+        """FIN both ways; close() alone says nothing while the reader waits in recv()."""
+        try:
+            self.conn.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
     def wait(self, want, seconds=10):
         """Waits until want(frames) is true; its value."""
         end = time.monotonic() + seconds
