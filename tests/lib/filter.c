@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SYSTEM_PATH  "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 #define NOT_LOADED   120
 #define NOT_EXECUTED 127
 
@@ -85,18 +87,35 @@ static void collect(int fd, char *ret_out, size_t size)
 	ret_out[used] = '\0';
 }
 
-/* CHILD */
-static _Noreturn void execute(const struct seccomp_program *filter, const char *const *argv, int out)
+bool filter_finds(const char *name)
 {
-	const struct seccomp_program *const filters[] = {filter, NULL};
+	char path[] = SYSTEM_PATH, *rest = path, *folder;
+	char file[256];
+
+	while ((folder = strsep(&rest, ":"))) {
+		if (snprintf(file, sizeof file, "%s/%s", folder, name) < (int)sizeof file &&
+		    access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* CHILD */
+static _Noreturn void execute(const struct seccomp_program *const *filters, const char *script,
+			      const char *folder, int out)
+{
 	int null = open("/dev/null", O_RDONLY);
 
+	if (chdir(folder) < 0)
+		_exit(NOT_EXECUTED);
 	setpgid(0, 0);
+	setenv("HOME", folder, 1);
+	setenv("PATH", SYSTEM_PATH, 1);
 	dup2(null, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
 	load(filters);
-	execvp(argv[0], (char *const *)(uintptr_t)argv);
+	execl("/bin/bash", "bash", "-c", script, (char *)NULL);
 	_exit(NOT_EXECUTED);
 }
 
@@ -112,7 +131,8 @@ static void remove_folder(const char *folder)
 		wait_deadline(pid);
 }
 
-int filter_exec(const struct seccomp_program *filter, const char *const *argv, char *ret_out, size_t size)
+int filter_script(const struct seccomp_program *const *filters, const char *script, char *ret_out,
+		  size_t size)
 {
 	char folder[] = "/tmp/filter.XXXXXX";
 	int pipefd[2], status;
@@ -122,11 +142,8 @@ int filter_exec(const struct seccomp_program *filter, const char *const *argv, c
 	if (!mkdtemp(folder) || pipe2(pipefd, O_CLOEXEC) < 0)
 		return -1;
 	pid = fork();
-	if (pid == 0) {
-		if (chdir(folder) < 0)
-			_exit(NOT_EXECUTED);
-		execute(filter, argv, pipefd[1]);
-	}
+	if (pid == 0)
+		execute(filters, script, folder, pipefd[1]);
 	close(pipefd[1]);
 	collect(pipefd[0], ret_out, size);
 	close(pipefd[0]);

@@ -4,6 +4,8 @@
 
 #include "common/seccomp.h"
 
+#include <stdbool.h>
+
 /* Milliseconds after which a child is killed. */
 #define FILTER_DEADLINE_MS 60000
 
@@ -15,8 +17,13 @@ int filter_run(const struct seccomp_program *const *filters, int (*body)(void *a
 /* The same with one filter. */
 int filter_run_one(const struct seccomp_program *filter, int (*body)(void *arg), void *arg);
 
-/* Runs argv (NULL-ended, found on PATH) in an empty folder of its own that is removed afterwards, stdin
- * /dev/null. Both outputs go to ret_out, cut to size - 1 bytes, terminated. The wait status. */
-int filter_exec(const struct seccomp_program *filter, const char *const *argv, char *ret_out, size_t size);
+/* Runs a bash script below filters (NULL-ended) in an empty folder of its own, which is its HOME and is
+ * removed afterwards; stdin is /dev/null, PATH the system's. Both outputs go to ret_out, cut to size - 1
+ * bytes, terminated. The wait status. */
+int filter_script(const struct seccomp_program *const *filters, const char *script, char *ret_out,
+		  size_t size);
+
+/* Is a program on that PATH? */
+bool filter_finds(const char *name);
 
 #endif
