@@ -54,7 +54,7 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 		orphans.told_ms = now_ms;
 		tell(SLOT_STILL_ALIVE, found < 0 ? 0 : (uint32_t)found);
 	}
-	if (orphans.sweep.grew || orphans.sweep.passes < 3)
+	if (orphans.sweep.stubborn || orphans.sweep.passes < 3)
 		orphans.wait_ms = BUSY_MS;
 	else if (orphans.wait_ms < QUIET_MAX_MS)
 		orphans.wait_ms *= 2;

@@ -1,43 +1,33 @@
-/* The killer that needs nothing: walks the descendants of a process through /proc/<pid>/task/<tid>/children,
- * keeps each from forking, kills each, and again until nothing is found. Its word is never the proof: that is
- * ECHILD.
+/* The killer that needs nothing: walks the descendants of a process, keeps each from forking, kills each, and
+ * again until nothing is found. Its word is never the proof: that is ECHILD.
  *
- * A number read from /proc may be another process by the time it is used. So each is held by a pidfd first,
- * its parent is looked at, and the signal goes through the pidfd; where pidfds are refused only unreaped
- * children are signalled. */
+ * What it is up against are processes that fork faster than it reads. RLIMIT_NPROC 0 stops the forks of any
+ * uid but 0. Where the tree does not shrink all of it is bound to the CPU that the sweep itself runs on: what
+ * cannot run while it is read cannot fork while it is read. Only then SCHED_IDLE, for an idle process on a
+ * busy machine takes seconds to die. None of that can be undone by us, and need not be: it is done only to
+ * what is about to die. */
 #ifndef EXECD_SLOT_KILL_SWEEP_H
 #define EXECD_SLOT_KILL_SWEEP_H
 
+#include "execd/slot/descendants.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
-#define SWEEP_MAX 4096u /* descendants seen in one walk; a larger tree takes more passes */
-
 struct sweep {
-	pid_t root;                 /* whose descendants; the caller itself */
-	bool (*spare)(pid_t child); /* a child of root that is left alone, with all below it; NULL: none */
+	pid_t root;
+	bool (*spare)(pid_t child); /* see descendants_walk */
 	unsigned passes;
-	unsigned found; /* processes in the last pass */
-	bool grew;      /* the last pass found more than the one before */
+	int found;     /* in the last pass */
+	bool stubborn; /* it found no fewer than the one before */
+	unsigned stubborn_passes;
+	int cpu; /* that the tree is bound to, -1: not bound */
 };
 
 void sweep_begin(struct sweep *sweep, pid_t root, bool (*spare)(pid_t child));
 
-/* One pass over at most max (≤ SWEEP_MAX) processes: restrains all, then kills all. The number found alive or
- * not yet reaped, or -errno when /proc cannot be read. */
+/* One pass over at most max processes. The number found alive or not yet reaped, or -errno when /proc cannot
+ * be read. */
 int sweep_pass(struct sweep *sweep, unsigned max);
-
-/* How many there are, at most SWEEP_MAX. Touches none. */
-unsigned sweep_count(const struct sweep *sweep);
-
-/* Reads the numbers in the text of a children file, which may end inside one: *rest is then how many bytes at
- * the end belong to the next read. At most max are stored; the count. */
-size_t sweep_parse_children(const char *text, size_t size, bool last, pid_t *ret, size_t max,
-			    size_t *ret_rest);
-
-/* The parent in the text of /proc/<pid>/stat; 0 when there is none. The name may hold spaces, ')' and digits.
- */
-pid_t sweep_parse_parent(const char *text, size_t size);
 
 #endif

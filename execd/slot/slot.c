@@ -286,12 +286,20 @@ static void on_empty(void)
 		_exit(0);
 }
 
+static uint32_t count_below(void)
+{
+	int count = descendants_walk(getpid(), NULL, DESCENDANTS_MAX, NULL, NULL);
+
+	return count < 0 ? 0 : (uint32_t)count;
+}
+
 static void kill_once(uint64_t now)
 {
 	bool busy = false;
 
 	if (!slot.landlock_kill || kill_landlock(getppid()) < 0)
-		busy = sweep_pass(&slot.sweep, SWEEP_MAX) > 0 && (slot.sweep.passes < 3 || slot.sweep.grew);
+		busy = sweep_pass(&slot.sweep, DESCENDANTS_MAX) > 0 &&
+		       (slot.sweep.passes < 3 || slot.sweep.stubborn);
 	if (!busy && slot.kill_wait_ms < KILL_MAX_MS)
 		slot.kill_wait_ms *= 2;
 	slot.kill_at_ms = now + (busy ? 0 : slot.kill_wait_ms);
@@ -314,12 +322,11 @@ static void step(void)
 		kill_once(now);
 	if (slot.killing && slot.alive_at_ms <= now) {
 		slot.alive_at_ms = now + STILL_ALIVE_MS;
-		report(SLOT_REPORT_STILL_ALIVE, sweep_count(&slot.sweep));
+		report(SLOT_REPORT_STILL_ALIVE, count_below());
 	}
 	if (slot.state == LEFT && !slot.killing && !slot.told_minding) {
-		sweep_begin(&slot.sweep, getpid(), NULL);
 		slot.told_minding = true;
-		report(SLOT_REPORT_MINDING, sweep_count(&slot.sweep));
+		report(SLOT_REPORT_MINDING, count_below());
 	}
 	if (slot.minding)
 		mind_step(&slot.mind, now);

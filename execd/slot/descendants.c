@@ -1,0 +1,261 @@
+#include "execd/slot/descendants.h"
+
+#include "common/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PROC_PATH     64
+#define CHILDREN_READ 4096
+
+/* struct linux_dirent64, as getdents64(2) describes it. */
+struct dirent_record {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+/* What was found and held is the queue. One walk at a time: the program has one thread. */
+static struct walk {
+	pid_t root;
+	bool (*spare)(pid_t child);
+	void (*visit)(const struct descendant *d, void *owner);
+	void *owner;
+	unsigned max;
+	unsigned count;
+	pid_t parent; /* whose children are being read */
+	pid_t pids[DESCENDANTS_MAX];
+} walk;
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static long add_digit(long value, char c)
+{
+	return value < INT32_MAX / 10 ? value * 10 + (c - '0') : INT32_MAX;
+}
+
+size_t descendants_parse_children(const char *text, size_t size, bool last, pid_t *ret, size_t max,
+				  size_t *ret_rest)
+{
+	size_t count = 0, start = 0;
+	long value = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		if (is_digit(text[i])) {
+			value = add_digit(value, text[i]);
+			continue;
+		}
+		if (value > 0 && count < max)
+			ret[count++] = (pid_t)value;
+		value = 0;
+		start = i + 1;
+	}
+	if (last && value > 0 && count < max)
+		ret[count++] = (pid_t)value;
+	*ret_rest = last ? 0 : size - start;
+	return count;
+}
+
+pid_t descendants_parse_parent(const char *text, size_t size)
+{
+	const char *p = memrchr(text, ')', size);
+	const char *end = text + size;
+	long value = 0;
+
+	/* ") S 123 …" */
+	if (!p || end - p < 5 || p[1] != ' ' || p[3] != ' ')
+		return 0;
+	for (p += 4; p < end && is_digit(*p); p++)
+		value = add_digit(value, *p);
+	return (pid_t)value;
+}
+
+static int read_parent(pid_t pid, pid_t *ret)
+{
+	char path[PROC_PATH], text[512];
+	ssize_t n;
+	FD_CLOSE int fd = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof text);
+	if (n < 0)
+		return -errno;
+	*ret = descendants_parse_parent(text, (size_t)n);
+	return 0;
+}
+
+/* The parent that the list was read from, or, when that has gone meanwhile, whoever took its place. */
+static bool is_known(pid_t pid)
+{
+	if (pid == walk.parent || pid == walk.root)
+		return true;
+	for (unsigned i = 0; i < walk.count; i++) {
+		if (walk.pids[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+static bool is_held(int pidfd)
+{
+	return pidfd >= 0 && (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno != ESRCH);
+}
+
+static void take(const struct descendant *d)
+{
+	walk.pids[walk.count++] = d->pid;
+	if (walk.visit)
+		walk.visit(d, walk.owner);
+}
+
+/* One of our own children, from our own list: until we reap it the number is its own. No further look makes
+ * this fast, which matters: what flees by forking comes to us, its subreaper, with every step. */
+static void found_own(pid_t pid)
+{
+	if (!walk.spare || !walk.spare(pid))
+		take(&(struct descendant){.pid = pid, .pidfd = -1, .own_child = true});
+}
+
+static void found_other(pid_t pid)
+{
+	FD_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	bool refused = fd < 0 && errno != ESRCH && errno != EINVAL && errno != ENOENT;
+	struct descendant d = {.pid = pid, .pidfd = fd};
+	pid_t parent;
+
+	if (fd < 0 && !refused)
+		return;
+	if (read_parent(pid, &parent) < 0 || !is_known(parent))
+		return;
+	d.own_child = parent == getpid();
+	if (d.own_child && walk.spare && walk.spare(pid))
+		return;
+	/* Still the one that the pidfd was opened for, so the parent is its own. */
+	if (refused || is_held(fd))
+		take(&d);
+}
+
+static void found(pid_t pid)
+{
+	if (walk.count >= walk.max)
+		return;
+	if (walk.parent == getpid())
+		found_own(pid);
+	else
+		found_other(pid);
+}
+
+static void read_children(int task, const char *tid)
+{
+	char path[PROC_PATH], text[CHILDREN_READ];
+	pid_t pids[CHILDREN_READ / 2];
+	size_t have = 0, rest;
+	ssize_t n;
+	FD_CLOSE int fd = -1;
+
+	snprintf(path, sizeof path, "%.20s/children", tid);
+	fd = openat(task, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	do {
+		size_t count, size;
+
+		n = read(fd, text + have, sizeof text - have);
+		if (n < 0)
+			return;
+		size = have + (size_t)n;
+		count = descendants_parse_children(text, size, n == 0, pids, CHILDREN_READ / 2, &rest);
+		memmove(text, text + size - rest, rest);
+		have = rest;
+		for (size_t i = 0; i < count; i++)
+			found(pids[i]);
+	} while (n > 0 && walk.count < walk.max);
+}
+
+/* Calls visit with the folder of a process's threads and the name of each in it. */
+static int each_thread(pid_t pid, void (*visit)(int task, const char *tid, void *owner), void *owner)
+{
+	char path[PROC_PATH];
+	_Alignas(struct dirent_record) char entries[2048];
+	long n;
+	FD_CLOSE int task = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (task < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, task, entries, sizeof entries)) > 0) {
+		for (long i = 0; i < n;) {
+			const struct dirent_record *e =
+			    (const struct dirent_record *)(const void *)(entries + i);
+
+			if (is_digit(e->name[0]))
+				visit(task, e->name, owner);
+			i += e->reclen;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
+static void visit_children(int task, const char *tid, void *owner)
+{
+	(void)owner;
+	read_children(task, tid);
+}
+
+int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
+		     void (*visit)(const struct descendant *d, void *owner), void *owner)
+{
+	int err;
+
+	walk.root = walk.parent = root;
+	walk.spare = spare;
+	walk.visit = visit;
+	walk.owner = owner;
+	walk.max = max < DESCENDANTS_MAX ? max : DESCENDANTS_MAX;
+	walk.count = 0;
+	err = each_thread(root, visit_children, NULL);
+	if (err < 0)
+		return err;
+	for (unsigned at = 0; at < walk.count && walk.count < walk.max; at++) {
+		walk.parent = walk.pids[at];
+		each_thread(walk.parent, visit_children, NULL);
+	}
+	return (int)walk.count;
+}
+
+struct thread_visit {
+	void (*visit)(pid_t tid, void *owner);
+	void *owner;
+};
+
+static void visit_thread(int task, const char *tid, void *owner)
+{
+	const struct thread_visit *v = owner;
+	long number = 0;
+
+	(void)task;
+	for (; is_digit(*tid); tid++)
+		number = add_digit(number, *tid);
+	v->visit((pid_t)number, v->owner);
+}
+
+int descendants_threads(pid_t pid, void (*visit)(pid_t tid, void *owner), void *owner)
+{
+	struct thread_visit v = {visit, owner};
+
+	return each_thread(pid, visit_thread, &v);
+}

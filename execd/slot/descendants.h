@@ -1,0 +1,39 @@
+/* A walk over the descendants of a process by /proc/<pid>/task/<tid>/children, breadth first.
+ *
+ * A number read from /proc may be another process by the time it is used, or even a thread of one. So each is
+ * held by a pidfd first, and then its parent is looked at: it must be one that the walk has come by. Only
+ * the caller's own children need no such hold, for nobody else reaps them. */
+#ifndef EXECD_SLOT_DESCENDANTS_H
+#define EXECD_SLOT_DESCENDANTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define DESCENDANTS_MAX 4096u /* in one walk; more take more walks */
+
+struct descendant {
+	pid_t pid;
+	int pidfd;      /* the walk's; -1 for own children, and where the system refuses pidfds */
+	bool own_child; /* of the caller, who alone can reap it: its number is not given away */
+};
+
+/* Calls visit (NULL: none) for each descendant of root, at once when it is found, at most max of them. A
+ * child of root for which spare says true is left out, with all below it; NULL: none. Their number, or -errno
+ * when /proc has nothing on root. */
+int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
+		     void (*visit)(const struct descendant *d, void *owner), void *owner);
+
+/* Calls visit for each thread id of pid. 0 or -errno. */
+int descendants_threads(pid_t pid, void (*visit)(pid_t tid, void *owner), void *owner);
+
+/* The numbers in the text of a children file, which may end inside one: *ret_rest is then how many bytes at
+ * the end belong to the next read. At most max are stored; their count. */
+size_t descendants_parse_children(const char *text, size_t size, bool last, pid_t *ret, size_t max,
+				  size_t *ret_rest);
+
+/* The parent in the text of /proc/<pid>/stat; 0 when there is none. The name may hold spaces, ')' and digits.
+ */
+pid_t descendants_parse_parent(const char *text, size_t size);
+
+#endif

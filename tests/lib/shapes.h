@@ -1,0 +1,24 @@
+/* Runs the shapes of tests/runner/hostile.c in a slot and looks for survivors. */
+#ifndef TESTS_LIB_SHAPES_H
+#define TESTS_LIB_SHAPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+extern const char *const shapes_names[]; /* NULL-ended */
+
+struct shapes_result {
+	uint64_t kill_us;     /* from slots_kill (or the leader's exit) to SLOT_EMPTY */
+	unsigned marks;       /* records before the kill: the shape was alive */
+	unsigned survivors;   /* processes that live after SLOT_EMPTY */
+	unsigned marks_after; /* records that came after it */
+	int wait_status;
+	char order[64];
+};
+
+/* rig_start must have been called. by_exit: the leader exits by itself while the shape lives
+ * (background=kill); else slots_kill. */
+void shapes_run(const char *shape, bool by_exit, struct shapes_result *ret);
+
+#endif

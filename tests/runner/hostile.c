@@ -1,0 +1,301 @@
+/* What a tenant might start to outlive its exec. usage: hostile SHAPE FILE
+ *
+ * Each process of a shape appends its pid (4 bytes) to FILE, again and again: a file that grows after the
+ * kill shows a survivor, and so does a pid in it that lives. All end by themselves after LIFE_S, should a
+ * killer fail. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIFE_S    20
+#define BOMB      300
+#define SWARM     64
+#define THREADS   50
+#define GUARDIANS 6
+
+static int file = -1;
+static const char *file_name;
+static const char *self;
+
+static void mark(void)
+{
+	pid_t pid = getpid();
+
+	if (write(file, &pid, sizeof pid) != sizeof pid)
+		_exit(1);
+}
+
+/* CLOCK_MONOTONIC seconds at which all is over; handed down by fork and by the environment. */
+static long end_s(void)
+{
+	static long end;
+	const char *given = getenv("HOSTILE_END");
+	struct timespec now;
+	char text[32];
+
+	if (end)
+		return end;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = given ? strtol(given, NULL, 10) : now.tv_sec + LIFE_S;
+	snprintf(text, sizeof text, "%ld", end);
+	setenv("HOSTILE_END", text, 1);
+	return end;
+}
+
+static void check_end(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec >= end_s())
+		_exit(0);
+}
+
+static void nap(long us)
+{
+	nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static _Noreturn void stay(void)
+{
+	for (;;) {
+		mark();
+		check_end();
+		nap(2000);
+	}
+}
+
+/* Each link lives for a moment and is followed by the next. */
+static _Noreturn void chain(long us)
+{
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid > 0)
+			_exit(0);
+		if (pid < 0)
+			nap(500);
+		mark();
+		check_end();
+		if (us > 0)
+			nap(us);
+	}
+}
+
+static void leave_session(void)
+{
+	if (fork() != 0)
+		_exit(0);
+	setsid();
+	if (fork() != 0)
+		_exit(0);
+}
+
+static void ignore_all(void)
+{
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_IGN);
+}
+
+static void plain(void)
+{
+	for (int i = 0; i < 3; i++)
+		fork();
+	stay();
+}
+
+static void stopped(void)
+{
+	mark();
+	raise(SIGSTOP);
+	stay();
+}
+
+static void immune(void)
+{
+	ignore_all();
+	stay();
+}
+
+static void renamed(void)
+{
+	prctl(PR_SET_NAME, "kworker/0:1", 0, 0, 0);
+	mark();
+	execl("/bin/bash", "[kworker/u8:3]", "-c", "while :; do :; done", file_name, NULL);
+	_exit(1);
+}
+
+static void swarm(void)
+{
+	for (int i = 0; i < SWARM; i++) {
+		if (fork() == 0) {
+			setsid();
+			chain(1000);
+		}
+	}
+	_exit(0);
+}
+
+static void tight(void)
+{
+	for (int i = 0; i < 4; i++) {
+		if (fork() == 0) {
+			setsid();
+			chain(0);
+		}
+	}
+	_exit(0);
+}
+
+/* Grows by doubling until BOMB processes were born, then each stays. */
+static void bomb(void)
+{
+	int *born = mmap(NULL, sizeof *born, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ignore_all();
+	while (__atomic_fetch_add(born, 1, __ATOMIC_SEQ_CST) < BOMB) {
+		if (fork() == 0)
+			setsid();
+	}
+	stay();
+}
+
+/* Every link by vfork and a fresh exec. */
+static void vforks(void)
+{
+	mark();
+	check_end();
+	for (;;) {
+		pid_t pid = vfork();
+
+		if (pid == 0) {
+			execl(self, "hostile", "vforks", file_name, NULL);
+			_exit(1);
+		}
+		if (pid > 0)
+			_exit(0);
+		nap(500);
+	}
+}
+
+static void *thread(void *arg)
+{
+	(void)arg;
+	if (fork() == 0)
+		stay();
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Children that only another thread's list of children names; the first thread is gone. */
+static void threads(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t, NULL, thread, NULL);
+	syscall(SYS_exit, 0);
+}
+
+/* Whoever's parent dies becomes a parent itself. */
+static void guardians(void)
+{
+	for (int i = 0; i < GUARDIANS; i++) {
+		if (fork() != 0)
+			continue;
+		setsid();
+		for (;;) {
+			pid_t pid = fork(), parent;
+
+			mark();
+			check_end();
+			if (pid > 0)
+				waitpid(pid, NULL, 0);
+			if (pid < 0)
+				nap(300);
+			if (pid != 0)
+				continue;
+			for (parent = getppid(); getppid() == parent; check_end())
+				nap(50);
+		}
+	}
+	stay();
+}
+
+static void reaper(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	for (int i = 0; i < 4; i++) {
+		if (fork() == 0) {
+			setsid();
+			chain(300);
+		}
+	}
+	stay();
+}
+
+/* A brother instead of a child: the new process's parent is the slot. */
+static void brother(void)
+{
+	for (int i = 0; i < 5; i++) {
+		if (syscall(SYS_clone, CLONE_PARENT, 0, 0, 0, 0) == 0)
+			stay();
+	}
+	stay();
+}
+
+/* As low as a process can make itself, so that it hardly runs even when killed. */
+static void lowly(void)
+{
+	struct sched_param param = {0};
+
+	sched_setscheduler(0, SCHED_IDLE, &param);
+	plain();
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	bool away; /* in the background, in a session of its own */
+} shapes[] = {
+    {"plain", plain, false},     {"daemon", plain, true},        {"stopped", stopped, true},
+    {"immune", immune, true},    {"renamed", renamed, true},     {"swarm", swarm, true},
+    {"tight", tight, true},      {"bomb", bomb, true},           {"vforks", vforks, true},
+    {"threads", threads, true},  {"guardians", guardians, true}, {"reaper", reaper, true},
+    {"brother", brother, false}, {"lowly", lowly, true},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	self = "/proc/self/exe";
+	file_name = argv[2];
+	file = open(file_name, O_WRONLY | O_APPEND | O_CREAT, 0666);
+	if (file < 0)
+		return 2;
+	end_s();
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		if (strcmp(shapes[i].name, argv[1]) != 0)
+			continue;
+		/* A link of vforks that was executed anew is away already. */
+		if (shapes[i].away && !getenv("HOSTILE_AWAY")) {
+			setenv("HOSTILE_AWAY", "1", 1);
+			leave_session();
+		}
+		shapes[i].run();
+	}
+	return 2;
+}

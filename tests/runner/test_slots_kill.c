@@ -1,0 +1,61 @@
+/* Everything an exec started is dead when SLOT_EMPTY comes: each hostile shape, each killer. */
+#include "tests/lib/shapes.h"
+#include "tests/lib/slot_rig.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(slots_kill, .timeout = 240);
+
+/* Against tests/runner/hostile.c; a killer that does nothing leaves processes that mark the file on. */
+static void kill_all_shapes(bool by_exit)
+{
+	struct shapes_result r;
+
+	rig_start();
+	for (const char *const *shape = shapes_names; *shape; shape++) {
+		shapes_run(*shape, by_exit, &r);
+		cr_log_info("%-10s %7.1f ms, %u marks", *shape, (double)r.kill_us / 1000, r.marks);
+		cr_expect_eq(r.survivors, 0, "%s: %u survivors", *shape, r.survivors);
+		cr_expect_eq(r.marks_after, 0, "%s: %u marks after the proof", *shape, r.marks_after);
+		cr_expect(r.marks > 0, "%s was not alive", *shape);
+	}
+	rig_stop();
+}
+
+Test(slots_kill, sweep_leaves_nothing_where_commands_share_a_world)
+{
+	rig_prepare();
+	kill_all_shapes(false);
+}
+
+Test(slots_kill, sweep_leaves_nothing_where_each_exec_has_its_own)
+{
+	rig_prepare();
+	rig_config.background_kill = true;
+	rig_config.killer = "sweep";
+	kill_all_shapes(false);
+}
+
+Test(slots_kill, landlock_leaves_nothing)
+{
+	struct slots_plan plan;
+
+	rig_prepare();
+	rig_config.background_kill = true;
+	slots_plan(&rig_config, &plan);
+	if (!plan.landlock_kill)
+		cr_skip_test("no Landlock scopes here");
+	kill_all_shapes(false);
+}
+
+Test(slots_kill, sweep_by_root_leaves_nothing_of_another_user)
+{
+	rig_prepare();
+	if (geteuid() != 0)
+		cr_skip_test("not root");
+	rig_config.command_user = (struct config_user){.set = true, .uid = 65532, .gid = 65532};
+	kill_all_shapes(false);
+}
