@@ -113,9 +113,10 @@ void output_end(struct output *o, const struct channel_ended *how, uint64_t now_
 	}
 }
 
-static void note_tiny(struct output_pipe *p, size_t n, uint64_t now_ms)
+/* A read that is small because the window was is not tiny: the pipe had more. */
+static void note_tiny(struct output_pipe *p, size_t n, size_t asked, uint64_t now_ms)
 {
-	if (n >= OUTPUT_TINY) {
+	if (n >= OUTPUT_TINY || n == asked) {
 		p->tiny_reads = 0;
 		p->paced = false;
 		return;
@@ -187,6 +188,15 @@ static ssize_t take_buffered(struct output_pipe *p, const struct iovec *iov, int
 	return (ssize_t)total;
 }
 
+static size_t size_of(const struct iovec *iov, int count)
+{
+	size_t size = 0;
+
+	for (int i = 0; i < count; i++)
+		size += iov[i].iov_len;
+	return size;
+}
+
 ssize_t output_take(struct output_pipe *p, const struct iovec *iov, int count, uint64_t now_ms,
 		    uint64_t open_ms)
 {
@@ -197,7 +207,7 @@ ssize_t output_take(struct output_pipe *p, const struct iovec *iov, int count, u
 	} else {
 		n = read_pipe(p, iov, count, open_ms);
 		if (n > 0)
-			note_tiny(p, (size_t)n, now_ms);
+			note_tiny(p, (size_t)n, size_of(iov, count), now_ms);
 	}
 	if (n > 0)
 		p->output->sent += (uint64_t)n;

@@ -31,14 +31,15 @@ int sched_control(struct sched *s, const uint8_t *frame, size_t size)
 	return control_push(&s->control, frame, size);
 }
 
-/* Bytes that Chunks may use when the window has room for room. A window so small that its reserve leaves
- * nothing is given one small Chunk at a time, which then waits in HTTP/2 for the rest of its window. */
+/* Bytes that Chunks may use when the window has room for room. A peer that opens its window again once half
+ * of it is used must not wait for us while we wait for room: a small window has no reserve, and is given one
+ * small Chunk at a time, which waits in HTTP/2 for the rest of its window. */
 static size_t chunk_room(const struct sched *s, size_t room)
 {
 	size_t window = h2_window(s->h2);
 	size_t reserve = window / 8 < SCHED_RESERVE ? window / 8 : SCHED_RESERVE;
 
-	if (window - reserve < SCHED_ROOM_MIN)
+	if (window < SCHED_SMALL_WINDOW)
 		return room > 0 ? SCHED_ROOM_MIN : 0;
 	return room > reserve ? room - reserve : 0;
 }

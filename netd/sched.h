@@ -16,7 +16,8 @@
 #define SCHED_BATCHES 8u /* in one pass */
 #define SCHED_RESERVE                                                                                        \
 	4096u /* of the window, kept for control frames: Ends leave a relay that stopped reading */
-#define SCHED_ROOM_MIN     64u   /* less room than this is not worth a Chunk */
+#define SCHED_ROOM_MIN     64u /* less room than this is not worth a Chunk */
+#define SCHED_SMALL_WINDOW 512u
 #define SCHED_STALL_MS     1000u /* nothing taken for this long: the relay does not read */
 #define SCHED_ABSORB_READS 8u    /* reads into the buffers in one pass, per pipe */
 

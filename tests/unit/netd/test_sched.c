@@ -235,7 +235,8 @@ Test(sched, goes_on_where_the_socket_stopped)
 
 Test(sched, windows_of_any_size_carry_everything_in_the_end)
 {
-	static const uint32_t windows[] = {1, 2, 20, 63, 64, 72, 73, 100, 1000, 16384, 65535};
+	static const uint32_t windows[] = {1,   2,   20,  63,  64,   72,   73,    100,
+					   171, 511, 512, 513, 1000, 5000, 16384, 65535};
 	static uint8_t bytes[3000];
 
 	for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
