@@ -57,7 +57,7 @@ static void take_hello(struct relay_stream *stream, const uint8_t *at, size_t si
 		frame->hello = NULL;
 		frame->msg_case = SANDBOX__V1__WORKER_FRAME__MSG__NOT_SET;
 		worker->next = relay->workers;
-		relay->workers = stream->worker = worker;
+		relay->workers = stream->worker = stream->conn->worker = worker;
 		if (relay->options.verbose)
 			log_info("attached", LOG_STR("sandbox_id", worker->hello->sandbox_id),
 				 LOG_U64("capacity_max", worker->hello->capacity_max),

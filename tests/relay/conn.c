@@ -68,9 +68,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		conn->pings++;
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		conn->said_goaway = true;
-	for (struct relay_stream *s = conn->streams; s; s = s->next) {
-		if (s->worker)
-			s->worker->pings = conn->pings, s->worker->said_goaway = conn->said_goaway;
+	if (conn->worker) {
+		conn->worker->pings = conn->pings;
+		conn->worker->said_goaway = conn->said_goaway;
 	}
 	return 0;
 }

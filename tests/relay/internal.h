@@ -48,6 +48,7 @@ struct relay_conn {
 	struct relay *relay;
 	struct relay_io io;
 	struct relay_stream *streams;
+	struct relay_worker *worker; /* the last that attached here */
 	struct relay_manners manners;
 	struct loop_timer rate_timer;
 	size_t rate_budget;

@@ -85,7 +85,7 @@ struct relay_chunk {
 	uint64_t at_ms;
 };
 
-#define RELAY_TERMINALS 4
+#define RELAY_TERMINALS 8
 
 /* All that came for one exec. */
 struct relay_exec {
