@@ -1,0 +1,137 @@
+/* contract.md 13, design.md "The end of an exec": what a command leaves behind. */
+#include "tests/lib/stage.h"
+
+#include "common/clock.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(background, .timeout = 60, .fini = stage_fini);
+
+Test(background, keeps_a_quiet_process_and_ends_soon)
+{
+	struct relay_exec *exec;
+	uint64_t start;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	start = clock_now_ms();
+	exec = stage_exec(s, "echo up; sleep %s & echo $! >'%s/pid'", s->mark, s->folder);
+	stage_expect_end(exec, 0);
+	stage_expect_out(exec, "up\n");
+	cr_assert_lt(exec->terminal[0].at_ms - start, 3000u);
+	cr_assert_eq(process_count(s->mark), 1, "it must live on");
+	/* It can be found and stopped by a later command, as an agent does with its own server. */
+	stage_expect_end(stage_exec(s, "kill $(cat '%s/pid')", s->folder), 0);
+	cr_assert(process_wait_count(s->relay, s->mark, 0, STAGE_WAIT_MS));
+	stage_close(s);
+}
+
+/* One that writes every 400 ms, below the 500 ms of quiet, is waited for. */
+Test(background, delivers_what_a_writer_says_for_four_seconds)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	exec = stage_exec(s, "(for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; echo $i; done) & exit 3");
+	stage_expect_end(exec, 3);
+	stage_expect_out(exec, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n");
+	stage_close(s);
+}
+
+Test(background, ends_an_endlessly_chatty_one_in_time)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	exec = stage_exec(s, "(while :; do echo %s; sleep 0.1; done) & exit 2", s->mark);
+	stage_expect_end(exec, 2);
+	cr_assert_lt(exec->terminal[0].at_ms - exec->sent_ms, 6000u + 1000u);
+	cr_assert_geq(exec->out_bytes, 30 * (strlen(s->mark) + 1));
+	/* It has a reader still: it does not die of SIGPIPE. */
+	relay_run(s->relay, 1000);
+	cr_assert_geq(process_count(s->mark), 1);
+
+	exec = stage_exec(s, "yes %s & exit 4", s->mark);
+	exec->count_only = true;
+	stage_expect_end(exec, 4);
+	cr_assert_lt(exec->terminal[0].at_ms - exec->sent_ms, 6000u + 1000u);
+	stage_close(s);
+}
+
+Test(background, kill_leaves_nothing_at_the_terminal_frame)
+{
+	static const char *const leave[] = {"sleep %s &", "setsid sleep %s &",
+					    "(setsid bash -c 'trap \"\" TERM; sleep %s; :' &)"};
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=kill"));
+	for (size_t i = 0; i < sizeof leave / sizeof *leave; i++) {
+		char command[256];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(command, sizeof command, leave[i], s->mark);
+#pragma GCC diagnostic pop
+		exec = stage_exec(s, "%s\necho last; exit 5", command);
+		stage_expect_end(exec, 5);
+		cr_assert_eq(process_count(s->mark), 0, "%zu", i);
+		stage_expect_out(exec, "last\n");
+		cr_assert_lt(exec->terminal[0].at_ms - exec->sent_ms, 5000u);
+	}
+	stage_close(s);
+}
+
+/* What a kept process inherited lives on over the loss of the stream; what an exec in flight started does
+ * not. */
+Test(background, survives_the_loss_of_the_stream)
+{
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	stage_expect_end(stage_exec(s, "sleep %s >/dev/null 2>&1 &", s->mark), 0);
+	relay_cut(s->attached, RELAY_CUT_CLOSE);
+	stage_reattach(s);
+	cr_assert_eq(process_count(s->mark), 1);
+	stage_close(s);
+}
+
+/* At most 16 are minded: the oldest goes. */
+Test(background, minds_sixteen)
+{
+	char first[64];
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	snprintf(first, sizeof first, "6%s", s->mark);
+	stage_expect_end(stage_exec(s, "sleep %s >/dev/null 2>&1 &", first), 0);
+	for (unsigned i = 0; i < 15; i++)
+		stage_expect_end(stage_exec(s, "sleep 7%s >/dev/null 2>&1 &", s->mark), 0);
+	cr_assert_eq(process_count(s->mark), 16);
+	cr_assert_eq(process_count(first), 1);
+	stage_expect_end(stage_exec(s, "sleep 7%s >/dev/null 2>&1 &", s->mark), 0);
+	cr_assert(process_wait_count(s->relay, first, 0, STAGE_WAIT_MS), "the oldest lives");
+	cr_assert_eq(process_count(s->mark), 16);
+	stage_close(s);
+}
+
+/* A stalled relay must not cost the last lines: time with the window shut does not count. */
+Test(background, counts_no_time_in_which_the_relay_did_not_read)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	relay_hold_window(s->attached, true);
+	exec = stage_exec(s, "(head -c 300000 /dev/zero; echo last) & exit 1");
+	relay_run(s->relay, 7000);
+	cr_assert_eq(exec->terminal_count, 0);
+	relay_hold_window(s->attached, false);
+	stage_expect_end(exec, 1);
+	cr_assert_eq(exec->out_bytes, 300005u);
+	stage_close(s);
+}

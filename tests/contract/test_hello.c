@@ -1,0 +1,142 @@
+/* contract.md 1 and "Configuration": what the worker says of itself, and that it goes on saying it is there.
+ */
+#include "tests/lib/stage.h"
+
+#include "proto/sandbox/v1/sandbox.pb-c.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+TestSuite(hello, .timeout = 60, .fini = stage_fini);
+
+static const char *arch(void)
+{
+	struct utsname u;
+
+	cr_assert(uname(&u) == 0);
+	return strcmp(u.machine, "aarch64") == 0 ? "arm64" : "amd64";
+}
+
+Test(hello, tells_the_defaults)
+{
+	const Sandbox__V1__Hello *hello;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("WORKER_MAX_CONCURRENT=", "SANDBOX_IMAGE=", "SANDBOX_TRUST="));
+	hello = s->attached->hello;
+	cr_assert_str_eq(hello->sandbox_id, "sbx");
+	cr_assert_str_eq(hello->arch, arch());
+	cr_assert_eq(hello->capacity_max, 4);
+	cr_assert_str_eq(hello->trust, "untrusted");
+	cr_assert_str_eq(hello->image, "");
+	cr_assert_eq(hello->n_labels, 0);
+	cr_assert_geq(hello->n_capabilities, 1);
+	cr_assert_str_eq(hello->capabilities[0], "bash");
+	stage_close(s);
+}
+
+Test(hello, tells_what_is_set_and_what_is_on_the_path)
+{
+	char bash[FOLDER_PATH_MAX], python[FOLDER_PATH_MAX], git[FOLDER_PATH_MAX], file[FOLDER_PATH_MAX];
+	char path[FOLDER_PATH_MAX + 8];
+	const Sandbox__V1__Hello *hello;
+	struct stage *s;
+
+	s = stage_prepare();
+	folder_join(bash, s->folder, "bash");
+	folder_join(python, s->folder, "python3");
+	folder_join(git, s->folder, "git");
+	folder_join(file, s->folder, "file");
+	folder_copy("/bin/bash", bash, 0700);
+	folder_copy("/bin/true", python, 0700);
+	folder_copy("/bin/true", git, 0600); /* there, but not to be executed */
+	cr_assert(mkdir(file, 0700) == 0);
+	snprintf(path, sizeof path, "PATH=%s", s->folder);
+	worker_start(&s->worker, s->relay,
+		     WORKER_SETTINGS(path, "WORKER_MAX_CONCURRENT=7", "SANDBOX_IMAGE=registry/\xc3\xa9:1",
+				     "SANDBOX_TRUST=trusted"));
+	stage_reattach(s);
+	hello = s->attached->hello;
+	cr_assert_eq(hello->capacity_max, 7);
+	cr_assert_str_eq(hello->trust, "trusted");
+	cr_assert_str_eq(hello->image, "registry/\xc3\xa9:1");
+	cr_assert_eq(hello->n_capabilities, 2);
+	cr_assert_str_eq(hello->capabilities[0], "bash");
+	cr_assert_str_eq(hello->capabilities[1], "python3");
+	stage_close(s);
+}
+
+static bool has_three(const void *arg)
+{
+	return ((const struct relay_worker *)arg)->heartbeats >= 3;
+}
+
+Test(hello, is_followed_by_heartbeats)
+{
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("HEARTBEAT_S=1"));
+	cr_assert(relay_wait(s->relay, has_three, s->attached, STAGE_WAIT_MS));
+	stage_close(s);
+}
+
+/* The real relay sends no headers before its first message; others send them at once. Both are fine. */
+Test(hello, needs_no_response_headers)
+{
+	struct stage *s;
+
+	s = stage_prepare();
+	relay_manners(s->relay)->early_headers = true;
+	worker_start(&s->worker, s->relay, WORKER_SETTINGS("HEARTBEAT_S=1"));
+	stage_reattach(s);
+	stage_expect_end(stage_exec(s, "exit 3"), 3);
+	stage_close(s);
+}
+
+Test(hello, comes_with_the_token_of_the_file)
+{
+	static const struct relay_token own = {"sbx", "from-the-file"};
+	char token[FOLDER_PATH_MAX], setting[FOLDER_PATH_MAX + 32];
+	struct relay_options options = {.tokens = &own, .token_count = 1};
+	struct stage *s;
+
+	s = stage_prepare();
+	relay_stop(s->relay);
+	s->relay = relay_start(&options);
+	cr_assert(s->relay);
+	folder_join(token, s->folder, "token");
+	folder_write(token, "from-the-file\n", 14);
+	snprintf(setting, sizeof setting, "SANDBOX_TOKEN_FILE=%s", token);
+	worker_start(&s->worker, s->relay, WORKER_SETTINGS(setting, "SANDBOX_TOKEN="));
+	stage_reattach(s);
+	cr_assert_eq(relay_refusals(s->relay), 0);
+	stage_close(s);
+}
+
+/* The token and our settings stay ours; what is missing is filled in. */
+Test(hello, keeps_the_token_from_the_commands)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_TOKEN=token", "HTTPS_PROXY=http://u:secret@127.0.0.1:1",
+				       "NO_PROXY=127.0.0.1", "MINE=yes"));
+	exec = stage_exec(s, "env; for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ; done 2>/dev/null");
+	stage_expect_end(exec, 0);
+	relay_bytes_add(&exec->out, "", 1);
+	cr_assert(strstr((char *)exec->out.at, "MINE=yes"));
+	cr_assert(strstr((char *)exec->out.at, "PATH="));
+	cr_assert(strstr((char *)exec->out.at, "HOME="));
+	cr_assert(!strstr((char *)exec->out.at, "SANDBOX_TOKEN=token\nH"), "%s", (char *)exec->out.at);
+	exec = stage_exec(s, "env");
+	stage_expect_end(exec, 0);
+	relay_bytes_add(&exec->out, "", 1);
+	cr_assert(!strstr((char *)exec->out.at, "SANDBOX_TOKEN"));
+	cr_assert(!strstr((char *)exec->out.at, "RELAY_"));
+	cr_assert(!strstr((char *)exec->out.at, "secret"));
+	stage_close(s);
+}
