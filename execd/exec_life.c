@@ -3,13 +3,12 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/log.h"
-#include "execd/cache.h"
+#include "execd/exec_outcome.h"
 #include "execd/exec_report.h"
 #include "execd/queue.h"
 #include "execd/records.h"
 
 #include <errno.h>
-#include <sys/wait.h>
 
 static struct {
 	struct loop *loop;
@@ -27,10 +26,10 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
 	life.counters = counters;
 	life.expired = expired;
 	life.proof_ms = LIMIT_KILL_PROOF_MS;
+	exec_outcome_init(counters);
 }
 
-/* --- small steps
- * ---------------------------------------------------------------------------------------------- */
+/* --- small steps --- */
 
 static void set_timer(struct exec *e, uint64_t in_ms)
 {
@@ -43,58 +42,6 @@ static void close_pipes(int pipes[3])
 {
 	for (int i = 0; i < 3; i++)
 		fd_close(&pipes[i]);
-}
-
-/* Final, and cached from this moment on: whatever becomes of netd, it must not run twice. */
-static void decide(struct exec *e, const struct outcome *outcome)
-{
-	if (e->decided)
-		return;
-	e->decided = true;
-	e->outcome = *outcome;
-	e->ended_ms = clock_now_ms();
-	if (outcome->kind == OUTCOME_LOST) {
-		life.counters->lost++;
-		return;
-	}
-	life.counters->ended++;
-	life.counters->timeouts += outcome->kind == OUTCOME_TIMEOUT;
-	life.counters->aborts += outcome->kind == OUTCOME_ABORTED;
-	life.counters->refused += outcome->kind == OUTCOME_REFUSED;
-	if (outcome_cached(outcome))
-		cache_put(e->req_id, e->fingerprint, outcome, e->cut);
-}
-
-/* Why it is being killed, or why it never ran. The first reason stays. */
-static void give_reason(struct exec *e, enum outcome_kind kind, uint32_t value)
-{
-	if (e->reason.kind == 0)
-		e->reason = (struct outcome){kind, value};
-}
-
-static void decide_by_reason(struct exec *e)
-{
-	give_reason(e, OUTCOME_ABORTED, 0);
-	decide(e, &e->reason);
-}
-
-/* A status that is neither an exit nor a signal would be the slot's mistake: the exec counts as killed. */
-static void decide_by_status(struct exec *e, const struct slot_event *event)
-{
-	struct outcome own = {OUTCOME_ABORTED, 0};
-
-	e->left_stdout = event->left_stdout;
-	e->left_stderr = event->left_stderr;
-	if (event->by_kill) {
-		decide_by_reason(e);
-		return;
-	}
-	e->oom = event->oom;
-	if (WIFEXITED(event->wait_status))
-		own = (struct outcome){OUTCOME_EXITED, (uint32_t)WEXITSTATUS(event->wait_status)};
-	else if (WIFSIGNALED(event->wait_status))
-		own = (struct outcome){OUTCOME_SIGNALED, (uint32_t)WTERMSIG(event->wait_status)};
-	decide(e, outcome_valid(&own) ? &own : &(struct outcome){OUTCOME_ABORTED, 0});
 }
 
 static void release_slot(struct exec *e)
@@ -138,9 +85,7 @@ static void cut(struct exec *e)
 	e->fetching = false;
 	e->announced = false;
 	close_pipes(e->pipes);
-	e->cut = true;
-	if (e->decided)
-		cache_set_truncated(e->req_id, e->fingerprint);
+	exec_outcome_cut(e);
 }
 
 static void forget(struct exec *e)
@@ -151,8 +96,7 @@ static void forget(struct exec *e)
 	inflight_free(e);
 }
 
-/* --- starting
- * ------------------------------------------------------------------------------------------------- */
+/* --- starting --- */
 
 static void fail(struct exec *e, enum exec_event event, enum start_step step, int err)
 {
@@ -205,19 +149,18 @@ static void announce(struct exec *e)
 	owe(e, EXEC_OWES_STARTED);
 }
 
-/* --- ending
- * --------------------------------------------------------------------------------------------------- */
+/* --- ending --- */
 
 static void kill_all_of_it(struct exec *e, enum exec_event event, const struct exec_note *note)
 {
 	if (event == EXEC_ON_TIMER)
-		give_reason(e, OUTCOME_TIMEOUT, e->timeout_s);
+		exec_outcome_give_reason(e, OUTCOME_TIMEOUT, e->timeout_s);
 	else if (event == EXEC_ON_LOST)
-		give_reason(e, OUTCOME_LOST, 0);
+		exec_outcome_give_reason(e, OUTCOME_LOST, 0);
 	else if (event == EXEC_ON_BROKEN)
-		give_reason(e, note->outcome.kind, note->outcome.value);
+		exec_outcome_give_reason(e, note->outcome.kind, note->outcome.value);
 	else
-		give_reason(e, OUTCOME_ABORTED, 0);
+		exec_outcome_give_reason(e, OUTCOME_ABORTED, 0);
 	e->killed = true;
 	set_timer(e, life.proof_ms);
 	slots_kill((unsigned)e->slot);
@@ -228,8 +171,9 @@ static void slot_lost(struct exec *e)
 {
 	e->slot_died = true;
 	if (e->started_ms == 0)
-		give_reason(e, OUTCOME_START_FAILED, OUTCOME_START_VALUE(START_SLOT, ECONNRESET));
-	decide_by_reason(e);
+		exec_outcome_give_reason(e, OUTCOME_START_FAILED,
+					 OUTCOME_START_VALUE(START_SLOT, ECONNRESET));
+	exec_outcome_by_reason(e);
 	set_timer(e, life.proof_ms);
 }
 
@@ -256,21 +200,19 @@ static void abandon(struct exec *e)
 static void answer_unstarted(struct exec *e, enum exec_event event, const struct exec_note *note)
 {
 	if (event == EXEC_ON_REFUSE || event == EXEC_ON_RUN_FAILED)
-		give_reason(e, note->outcome.kind, note->outcome.value);
+		exec_outcome_give_reason(e, note->outcome.kind, note->outcome.value);
 	else if (event == EXEC_ON_START_FAILED)
-		give_reason(e, OUTCOME_START_FAILED, note->slot->value);
+		exec_outcome_give_reason(e, OUTCOME_START_FAILED, note->slot->value);
 	else if (event == EXEC_ON_DIED)
 		slot_lost(e);
-	decide_by_reason(e);
+	exec_outcome_by_reason(e);
 	answer(e);
 }
 
 static void finish(struct exec *e, const struct exec_note *note)
 {
-	if (note->truncated) {
-		e->cut = true;
-		cache_set_truncated(e->req_id, e->fingerprint);
-	}
+	if (note->truncated)
+		exec_outcome_cut(e);
 	report(e, note);
 }
 
@@ -288,8 +230,7 @@ static void stray(const struct exec *e, enum exec_event event)
 		  LOG_STR("event", exec_event_name(event)));
 }
 
-/* --- the table's actions
- * -------------------------------------------------------------------------------------- */
+/* --- the table's actions --- */
 
 static void act(struct exec *e, enum exec_action action, enum exec_event event, const struct exec_note *note)
 {
@@ -321,10 +262,10 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_EXITED:
 		set_timer(e, life.proof_ms);
-		decide_by_status(e, note->slot);
+		exec_outcome_by_status(e, note->slot);
 		break;
 	case EXEC_DO_DECIDE:
-		decide_by_status(e, note->slot);
+		exec_outcome_by_status(e, note->slot);
 		break;
 	case EXEC_DO_KILL:
 		kill_all_of_it(e, event, note);
@@ -334,7 +275,7 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_PROVEN:
 		release_slot(e);
-		decide_by_reason(e);
+		exec_outcome_by_reason(e);
 		answer(e);
 		break;
 	case EXEC_DO_LEAVE:
@@ -344,16 +285,16 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_UNPROVEN:
 		e->killed = true;
-		decide_by_reason(e);
+		exec_outcome_by_reason(e);
 		abandon(e);
 		answer(e);
 		break;
 	case EXEC_DO_ABANDON:
-		decide_by_reason(e);
+		exec_outcome_by_reason(e);
 		abandon(e);
 		break;
 	case EXEC_DO_RELEASE:
-		decide_by_reason(e);
+		exec_outcome_by_reason(e);
 		release_slot(e);
 		break;
 	case EXEC_DO_COUNT:

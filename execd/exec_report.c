@@ -85,7 +85,8 @@ void exec_report_end(const struct exec *exec, const struct channel_drained *drai
 	f[n++] = LOG_STR("hash", hash.at);
 	f[n] = (struct log_field){.key = NULL};
 	log_emit(LOG_LEVEL_INFO, "ended", f);
-	audit_exec("end", exec->req_id, exec->command_len, exec->fingerprint, &exec->outcome, ran_ms(exec));
+	audit_exec(exec->outcome.kind == OUTCOME_REFUSED ? "refuse" : "end", exec->req_id, exec->command_len,
+		   exec->fingerprint, &exec->outcome, ran_ms(exec));
 }
 
 void exec_report_refused(uint64_t req_id, const struct channel_exec *exec, enum refusal refusal)

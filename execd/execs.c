@@ -29,8 +29,7 @@ static struct {
 	struct loop_timer idle_timer; /* calls idle from the loop, never from inside a call */
 } self;
 
-/* --- places
- * ------------------------------------------------------------------------------------------------------ */
+/* --- places --- */
 
 static bool place_is_free(void)
 {
@@ -89,8 +88,7 @@ static void settle(void)
 		loop_timer_set(self.loop, &self.idle_timer, clock_now_ms());
 }
 
-/* --- EXEC
- * -------------------------------------------------------------------------------------------------------- */
+/* --- EXEC --- */
 
 static void refuse(uint64_t req_id, const struct channel_exec *exec, enum refusal refusal)
 {
@@ -184,8 +182,7 @@ void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8
 	settle();
 }
 
-/* --- what else comes
- * ----------------------------------------------------------------------------------------- */
+/* --- what else comes --- */
 
 int execs_on_command(uint64_t req_id, uint32_t offset, const uint8_t *bytes, size_t size,
 		     const char **ret_why)
@@ -266,8 +263,7 @@ static void expired(struct loop_timer *timer, uint64_t now_ms)
 	settle();
 }
 
-/* --- leaving
- * ------------------------------------------------------------------------------------------------- */
+/* --- leaving --- */
 
 static void step_all(enum exec_event event)
 {

@@ -90,8 +90,7 @@ enum channel_phase records_phase(void)
 	return self.open ? self.channel.phase : CHANNEL_PHASE_CLOSED;
 }
 
-/* --- sending
- * ----------------------------------------------------------------------------------------------------- */
+/* --- sending --- */
 
 /* EPOLLOUT only while something is owed, EPOLLIN only while no answer is pending. */
 static void watch(void)
@@ -263,8 +262,7 @@ static void send_owed(void)
 	watch();
 }
 
-/* --- receiving
- * --------------------------------------------------------------------------------------------------- */
+/* --- receiving --- */
 
 /* lost() may open the next channel, so it comes last. */
 static void lose(const char *violation)

@@ -46,6 +46,11 @@ static struct {
 	int started_error;
 	struct channel_ended ended; /* the last */
 
+	/* For tests that keep a model of their own: what was called, for whom; NULL: nobody looks. outcome is
+	 * that of "ended", "replay" and "refused". */
+	void (*slot_called)(const char *what, unsigned slot, const struct slot_run *run);
+	void (*netd_told)(const char *what, uint64_t req_id, const struct outcome *outcome);
+
 	unsigned audited[4]; /* start, end, refuse, replay */
 	unsigned idle_calls;
 } fake;
@@ -55,8 +60,7 @@ uint64_t clock_now_ms(void)
 	return fake.now_ms;
 }
 
-/* --- the trace
- * ------------------------------------------------------------------------------------------------- */
+/* --- the trace --- */
 
 __attribute__((format(printf, 1, 2))) static inline void trace(const char *format, ...)
 {
@@ -86,8 +90,19 @@ static inline void forget_trace(void)
 	fake.trace[0] = '\0';
 }
 
-/* --- slots
- * ----------------------------------------------------------------------------------------------------- */
+static inline void slot_called(const char *what, unsigned slot, const struct slot_run *run)
+{
+	if (fake.slot_called)
+		fake.slot_called(what, slot, run);
+}
+
+static inline void netd_told(const char *what, uint64_t req_id, const struct outcome *outcome)
+{
+	if (fake.netd_told)
+		fake.netd_told(what, req_id, outcome);
+}
+
+/* --- slots --- */
 
 unsigned slots_idle(void)
 {
@@ -127,6 +142,8 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 		 run->given_len > 0 ? (const char *)run->given : "");
 	trace("run %u id=%llu %u/%u;", slot, (unsigned long long)run->req_id, run->given_len,
 	      run->command_len);
+	if (fake.run_error == 0)
+		slot_called("run", slot, run);
 	return fake.run_error;
 }
 
@@ -134,6 +151,7 @@ int slots_command(unsigned slot, const uint8_t *piece, size_t size)
 {
 	cr_assert(fake.slots[slot] == FAKE_TAKEN && piece);
 	trace("feed %u %zu;", slot, size);
+	slot_called("feed", slot, &(struct slot_run){.given_len = (uint32_t)size});
 	return fake.command_error;
 }
 
@@ -141,6 +159,7 @@ void slots_kill(unsigned slot)
 {
 	cr_assert(fake.slots[slot] == FAKE_TAKEN);
 	trace("kill %u;", slot);
+	slot_called("kill", slot, NULL);
 }
 
 void slots_release(unsigned slot)
@@ -148,6 +167,7 @@ void slots_release(unsigned slot)
 	cr_assert(fake.slots[slot] == FAKE_TAKEN || fake.slots[slot] == FAKE_ABANDONED);
 	fake.slots[slot] = FAKE_IDLE;
 	trace("release %u;", slot);
+	slot_called("release", slot, NULL);
 }
 
 void slots_mind(unsigned slot)
@@ -155,6 +175,7 @@ void slots_mind(unsigned slot)
 	cr_assert(fake.slots[slot] == FAKE_TAKEN);
 	fake.slots[slot] = FAKE_ABSENT;
 	trace("mind %u;", slot);
+	slot_called("mind", slot, NULL);
 }
 
 void slots_abandon(unsigned slot)
@@ -162,6 +183,7 @@ void slots_abandon(unsigned slot)
 	cr_assert(fake.slots[slot] == FAKE_TAKEN);
 	fake.slots[slot] = FAKE_ABANDONED;
 	trace("abandon %u;", slot);
+	slot_called("abandon", slot, NULL);
 }
 
 static inline void slot_event(struct slot_event event)
@@ -189,8 +211,7 @@ static inline void slot_ready(unsigned slot)
 	slot_says(SLOT_READY, slot);
 }
 
-/* --- netd
- * ------------------------------------------------------------------------------------------------------- */
+/* --- netd --- */
 
 static inline const char *outcome_text(const struct outcome *o)
 {
@@ -205,6 +226,7 @@ int records_fetch(uint64_t req_id, uint32_t offset)
 	if (fake.full)
 		return -EAGAIN;
 	trace("fetch %llu@%u;", (unsigned long long)req_id, offset);
+	netd_told("fetch", req_id, NULL);
 	return 0;
 }
 
@@ -214,6 +236,8 @@ int records_started(uint64_t req_id, const int fds[3])
 	if (fake.full)
 		return -EAGAIN;
 	trace("started %llu;", (unsigned long long)req_id);
+	if (fake.started_error == 0)
+		netd_told("started", req_id, NULL);
 	return fake.started_error;
 }
 
@@ -227,28 +251,33 @@ int records_ended(uint64_t req_id, const struct channel_ended *ended)
 	fake.ended = *ended;
 	trace("ended %llu %s %s;", (unsigned long long)req_id, outcome_text(&ended->outcome),
 	      readings[ended->reading]);
+	netd_told("ended", req_id, &ended->outcome);
 	return 0;
 }
 
 void records_admitted(uint64_t req_id)
 {
 	trace("admitted %llu;", (unsigned long long)req_id);
+	netd_told("admitted", req_id, NULL);
 }
 
 void records_duplicate(uint64_t req_id)
 {
 	trace("duplicate %llu;", (unsigned long long)req_id);
+	netd_told("duplicate", req_id, NULL);
 }
 
 void records_replay(uint64_t req_id, const struct outcome *outcome, bool truncated)
 {
 	trace("replay %llu %s%s;", (unsigned long long)req_id, outcome_text(outcome),
 	      truncated ? " truncated" : "");
+	netd_told("replay", req_id, outcome);
 }
 
 void records_refused(uint64_t req_id, const struct outcome *outcome)
 {
 	trace("refused %llu %u;", (unsigned long long)req_id, outcome->value);
+	netd_told("refused", req_id, outcome);
 }
 
 /* An Exec whose fingerprint is all work. */
@@ -312,8 +341,7 @@ static inline void channel_takes_again(void)
 	execs_channel_writable();
 }
 
-/* --- the rest
- * --------------------------------------------------------------------------------------------------- */
+/* --- the rest --- */
 
 void audit_exec(const char *event, uint64_t req_id, uint32_t command_len,
 		const uint8_t fingerprint[CHANNEL_FINGERPRINT], const struct outcome *outcome, uint64_t ms)

@@ -102,8 +102,7 @@ Test(exec_state, an_abort_reaches_every_exec_that_still_has_something_to_lose)
 	cr_assert_eq(exec_state_step(EXEC_ENDED_KEEP, EXEC_ON_ABORT).next, EXEC_ENDED_DYING);
 }
 
-/* --- driven
- * ------------------------------------------------------------------------------------------------------- */
+/* --- driven --- */
 
 /* Brings exec 1 into the state, on slot 0, from rest. */
 static struct exec *bring_into(enum exec_state s)

@@ -1,4 +1,4 @@
-/* What runs, waits, is refused, is answered from the cache (contract.md 7 to 9). */
+/* What runs, waits, and is refused (contract.md 7 and 8). */
 #include "tests/unit/execd/fakes.h"
 
 Test(execs, runs_an_inline_command_at_once_and_ends_it)
@@ -141,18 +141,6 @@ Test(execs, refuses_exactly_the_69th_with_4_places)
 	expect("refused 71 1;");
 }
 
-Test(execs, a_refusal_is_not_cached)
-{
-	begin(1);
-	for (uint64_t id = 1; id <= 65; id++)
-		exec_short(id);
-	exec_short(66);
-	execs_on_abort(65);
-	forget_trace();
-	exec_short(66);
-	expect("admitted 66;");
-}
-
 Test(execs, first_come_first_run)
 {
 	begin(2);
@@ -228,104 +216,6 @@ Test(execs, an_abort_of_an_unknown_or_finished_id_does_nothing)
 	execs_on_abort(1);
 	expect("");
 	is_at_rest();
-}
-
-Test(execs, an_id_in_flight_with_the_same_work_is_dropped_in_silence)
-{
-	begin(1);
-	exec_short(1);
-	exec_short(2);
-	forget_trace();
-	exec_short(1);
-	exec_short(2);
-	expect("duplicate 1;duplicate 2;");
-	slot_says(SLOT_STARTED, 0);
-	slot_exits(0, 0);
-	slot_says(SLOT_EMPTY, 0);
-	forget_trace();
-	exec_short(1);
-	expect("duplicate 1;");
-	cr_assert_eq(execs_counters()->duplicates, 3);
-}
-
-Test(execs, an_id_in_flight_with_other_work_is_refused)
-{
-	begin(1);
-	exec_short(1);
-	exec_short(2);
-	forget_trace();
-	exec(1, 2, .command = "rm");
-	exec(2, 2, .command = "rm");
-	expect("refused 1 3;refused 2 3;");
-	cr_assert_eq(fake.audited[2], 2);
-}
-
-Test(execs, a_done_id_with_the_same_work_is_answered_from_the_cache)
-{
-	begin(1);
-	run_to_end(1, 1, 42);
-	exec_short(1);
-	expect("replay 1 exit:42;");
-	/* Also with no place and a full queue. */
-	for (uint64_t id = 2; id <= 66; id++)
-		exec_short(id);
-	forget_trace();
-	exec_short(1);
-	expect("replay 1 exit:42;");
-	cr_assert_eq(execs_counters()->replayed, 2);
-	cr_assert_eq(fake.audited[3], 2);
-}
-
-Test(execs, a_done_id_with_other_work_runs_and_replaces_the_entry)
-{
-	begin(1);
-	run_to_end(1, 1, 42);
-	exec(1, 2, .command = "true");
-	expect("admitted 1;run 0 id=1 4/4;");
-	slot_says(SLOT_STARTED, 0);
-	slot_exits(0, 9);
-	slot_says(SLOT_EMPTY, 0);
-	drained(1);
-	forget_trace();
-	exec(1, 2, .command = "true");
-	expect("replay 1 exit:9;");
-	exec(1, 1, .command = "true");
-	expect("admitted 1;run 0 id=1 4/4;");
-}
-
-Test(execs, in_flight_is_looked_up_before_the_cache)
-{
-	begin(1);
-	run_to_end(1, 1, 42);
-	exec(1, 2, .command = "true");
-	forget_trace();
-	exec(1, 1, .command = "true");
-	expect("refused 1 3;");
-	exec(1, 2, .command = "true");
-	expect("duplicate 1;");
-}
-
-Test(execs, what_netd_cannot_hold_is_dropped_replayed_or_refused_but_never_run)
-{
-	begin(2);
-	exec(5, 1, .len = 3, .bad = REFUSAL_COMMAND_NUL);
-	expect("refused 5 4;");
-	run_to_end(1, 1, 42);
-	exec(1, 1, .bad = REFUSAL_MEMORY);
-	expect("replay 1 exit:42;");
-	exec(1, 2, .bad = REFUSAL_MEMORY);
-	expect("refused 1 2;");
-	exec_short(2);
-	forget_trace();
-	exec(2, 1, .bad = REFUSAL_MEMORY);
-	expect("duplicate 2;");
-	exec(2, 2, .bad = REFUSAL_MEMORY);
-	expect("refused 2 3;");
-	for (uint8_t bad = 1; bad <= REFUSAL_LAST; bad++) {
-		exec(100, 0, .len = UINT32_MAX, .bad = bad);
-		cr_assert_eq(execs_counters()->running, 1);
-		cr_assert_eq(execs_counters()->waiting, 0);
-	}
 }
 
 Test(execs, a_failed_start_is_told_and_not_cached)
@@ -431,19 +321,6 @@ Test(execs, a_drained_that_was_not_asked_for_is_a_violation)
 	channel_takes_again();
 	drained(1);
 	cr_assert_eq(drained_comes(1, false), -EPROTO, "twice");
-}
-
-Test(execs, what_was_truncated_is_truncated_in_the_replay_too)
-{
-	begin(1);
-	exec_short(1);
-	slot_says(SLOT_STARTED, 0);
-	slot_exits(0, 0);
-	slot_says(SLOT_EMPTY, 0);
-	cr_assert_eq(drained_comes(1, true), 0);
-	forget_trace();
-	exec_short(1);
-	expect("replay 1 exit:0 truncated;");
 }
 
 Test(execs, a_flood_of_aborted_waiters_is_bounded)

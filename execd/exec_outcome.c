@@ -1,0 +1,71 @@
+#include "execd/exec_outcome.h"
+
+#include "common/clock.h"
+#include "execd/cache.h"
+
+#include <sys/wait.h>
+
+static struct execs_counters *counters;
+
+void exec_outcome_init(struct execs_counters *c)
+{
+	counters = c;
+}
+
+/* Cached at once: whatever becomes of netd, it must not run twice. */
+static void decide(struct exec *e, const struct outcome *outcome)
+{
+	if (e->decided)
+		return;
+	e->decided = true;
+	e->outcome = *outcome;
+	e->ended_ms = clock_now_ms();
+	if (outcome->kind == OUTCOME_LOST) {
+		counters->lost++;
+		return;
+	}
+	counters->ended++;
+	counters->timeouts += outcome->kind == OUTCOME_TIMEOUT;
+	counters->aborts += outcome->kind == OUTCOME_ABORTED;
+	counters->refused += outcome->kind == OUTCOME_REFUSED;
+	if (outcome_cached(outcome))
+		cache_put(e->req_id, e->fingerprint, outcome, e->cut);
+}
+
+void exec_outcome_give_reason(struct exec *exec, enum outcome_kind kind, uint32_t value)
+{
+	if (exec->reason.kind == 0)
+		exec->reason = (struct outcome){kind, value};
+}
+
+void exec_outcome_by_reason(struct exec *exec)
+{
+	exec_outcome_give_reason(exec, OUTCOME_ABORTED, 0);
+	decide(exec, &exec->reason);
+}
+
+/* A status that is neither an exit nor a signal would be the slot's mistake: the exec counts as killed. */
+void exec_outcome_by_status(struct exec *exec, const struct slot_event *event)
+{
+	struct outcome own = {OUTCOME_ABORTED, 0};
+
+	exec->left_stdout = event->left_stdout;
+	exec->left_stderr = event->left_stderr;
+	if (event->by_kill) {
+		exec_outcome_by_reason(exec);
+		return;
+	}
+	exec->oom = event->oom;
+	if (WIFEXITED(event->wait_status))
+		own = (struct outcome){OUTCOME_EXITED, (uint32_t)WEXITSTATUS(event->wait_status)};
+	else if (WIFSIGNALED(event->wait_status))
+		own = (struct outcome){OUTCOME_SIGNALED, (uint32_t)WTERMSIG(event->wait_status)};
+	decide(exec, outcome_valid(&own) ? &own : &(struct outcome){OUTCOME_ABORTED, 0});
+}
+
+void exec_outcome_cut(struct exec *exec)
+{
+	exec->cut = true;
+	if (exec->decided)
+		cache_set_truncated(exec->req_id, exec->fingerprint);
+}
