@@ -1,7 +1,6 @@
-/* policy-compile: seccomp policies from text to C. Runs at build time, on the build machine, and needs
+/* policy-compile: seccomp policies from text to BPF. Runs at build time, on the build machine, and needs
  * nothing of the target: each program is emitted for both architectures, the target's compiler picks one.
- *
- * usage: policy-compile [-o file.c] name=file.policy …	without -o the policies are only checked */
+ * With -o it writes the C of the build, with -b one filter for SANDBOX_SECCOMP_BPF, else it only checks. */
 #include "policy/emit.h"
 #include "policy/lint.h"
 #include "policy/parse.h"
@@ -9,6 +8,7 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +27,26 @@ static struct {
 static int all_count;
 
 static const struct {
+	const char *name;
 	const char *macro;
 	uint32_t libseccomp;
 } arches[POLICY_ARCHES] = {
-    [POLICY_X86_64] = {"__x86_64__", SCMP_ARCH_X86_64},
-    [POLICY_AARCH64] = {"__aarch64__", SCMP_ARCH_AARCH64},
+    [POLICY_X86_64] = {"x86_64", "__x86_64__", SCMP_ARCH_X86_64},
+    [POLICY_AARCH64] = {"aarch64", "__aarch64__", SCMP_ARCH_AARCH64},
 };
 
-static int compile(int i, char *argument, struct policy_error *error)
+#if defined(__aarch64__)
+#define NATIVE POLICY_AARCH64
+#else
+#define NATIVE POLICY_X86_64
+#endif
+
+static int compile(int i, char *name, const char *file, struct policy_error *error)
 {
-	char *equals = strchr(argument, '=');
 	int r;
 
-	if (!equals)
-		return policy_fail(error, argument, 0, "expected name=file");
-	*equals = '\0';
-	all[i].name = argument;
-	all[i].file = equals + 1;
+	all[i].name = name;
+	all[i].file = file;
 	r = policy_parse(all[i].file, &all[i].policy, error);
 	if (r == 0 && all[i].policy.count == 0)
 		r = policy_fail(error, all[i].file, 0, "no rule");
@@ -124,43 +127,112 @@ static void write_all(FILE *out)
 		"\treturn nr >= 0 && (size_t)nr < sizeof names / sizeof *names ? names[nr] : NULL;\n}\n");
 }
 
-int main(int argc, char **argv)
+static int fail(const struct policy_error *error)
+{
+	fprintf(stderr, "%s\n", error->text);
+	return 1;
+}
+
+/* Closes out. */
+static int finish(FILE *out, const char *file)
+{
+	bool failed = ferror(out) != 0;
+
+	if (fclose(out) == 0 && !failed)
+		return 0;
+	fprintf(stderr, "%s: cannot be written\n", file);
+	return 1;
+}
+
+static FILE *create(const char *file)
+{
+	FILE *out = fopen(file, "we");
+
+	if (!out)
+		perror(file);
+	return out;
+}
+
+/* -b */
+static int compile_binary(const char *to, enum policy_arch arch, char **files)
 {
 	struct policy_error error;
-	const char *file = NULL;
 	FILE *out;
+
+	if (compile(0, NULL, files[0], &error) < 0)
+		return fail(&error);
+	out = create(to);
+	if (!out)
+		return 1;
+	fwrite(all[0].insns[arch], sizeof(struct sock_filter), (size_t)all[0].counts[arch], out);
+	return finish(out, to);
+}
+
+/* -o, or nothing */
+static int compile_c(const char *to, char **arguments, int count)
+{
+	struct policy_error error;
+	FILE *out;
+
+	for (; all_count < count; all_count++) {
+		char *name = arguments[all_count];
+		char *equals = strchr(name, '=');
+
+		if (!equals) {
+			fprintf(stderr, "%s: expected name=file\n", name);
+			return 2;
+		}
+		*equals = '\0';
+		if (compile(all_count, name, equals + 1, &error) < 0)
+			return fail(&error);
+	}
+	if (check_inherited(&error) < 0)
+		return fail(&error);
+	if (!to)
+		return 0;
+	out = create(to);
+	if (!out)
+		return 1;
+	write_all(out);
+	return finish(out, to);
+}
+
+/* POLICY_ARCHES: none of that name. */
+static enum policy_arch find_arch(const char *name)
+{
+	enum policy_arch arch = 0;
+
+	while (arch < POLICY_ARCHES && strcmp(name, arches[arch].name) != 0)
+		arch++;
+	return arch;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: policy-compile [-o file.c] name=file.policy ...\n"
+			"       policy-compile -b file.bpf [-a x86_64|aarch64] file.policy\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *c_file = NULL, *binary = NULL;
+	enum policy_arch arch = NATIVE;
 	int option;
 
-	while ((option = getopt(argc, argv, "o:")) != -1) {
-		if (option != 'o')
-			return 2;
-		file = optarg;
+	while ((option = getopt(argc, argv, "a:b:o:")) != -1) {
+		if (option == 'o')
+			c_file = optarg;
+		else if (option == 'b')
+			binary = optarg;
+		else if (option == 'a')
+			arch = find_arch(optarg);
+		else
+			return usage();
 	}
-	if (optind == argc || argc - optind > POLICIES) {
-		fprintf(stderr, "usage: policy-compile [-o file.c] name=file.policy ...\n");
-		return 2;
-	}
-	for (int i = optind; i < argc; i++, all_count++) {
-		if (compile(all_count, argv[i], &error) < 0) {
-			fprintf(stderr, "%s\n", error.text);
-			return 1;
-		}
-	}
-	if (check_inherited(&error) < 0) {
-		fprintf(stderr, "%s\n", error.text);
-		return 1;
-	}
-	if (!file)
-		return 0;
-	out = fopen(file, "we");
-	if (!out) {
-		perror(file);
-		return 1;
-	}
-	write_all(out);
-	if (ferror(out) | fclose(out)) {
-		fprintf(stderr, "%s: cannot be written\n", file);
-		return 1;
-	}
-	return 0;
+	argc -= optind;
+	argv += optind;
+	if (argc < 1 || argc > POLICIES || (binary && (c_file || argc != 1)) || arch == POLICY_ARCHES)
+		return usage();
+	return binary ? compile_binary(binary, arch, argv) : compile_c(c_file, argv, argc);
 }
