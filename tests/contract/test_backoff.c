@@ -23,36 +23,51 @@ static unsigned waits(const struct worker *worker, uint64_t *ret, unsigned room)
 	return count;
 }
 
-/* The n-th wait, from 0, is uniform in [0, min(2b, 30 s)] with b = 500 ms doubling: each below its bound, and
- * the bounds let them grow: five in a row that all stay below a second are less likely than one in 40,000. */
-Test(backoff, grows_while_the_relay_refuses_and_returns_after_a_server_frame)
+static bool has_five_waits(const void *worker)
 {
-	uint64_t ms[16];
-	unsigned count, long_ones = 0;
+	uint64_t ms[5];
+
+	return waits(worker, ms, 5) == 5;
+}
+
+/* The n-th wait, from 0, is uniform in [0, min(2b, 30 s)] with b = 500 ms doubling. Five that all stay below
+ * 500 ms are less likely than one in 30,000. */
+Test(backoff, grows_while_the_relay_refuses)
+{
+	uint64_t ms[5];
+	unsigned long_ones = 0;
 	struct stage *s;
 
 	s = stage_prepare();
 	relay_manners(s->relay)->refuse = true;
 	worker_start(&s->worker, s->relay, WORKER_SETTINGS());
-	cr_assert(relay_wait_refusals(s->relay, 5, 60000));
-	relay_manners(s->relay)->refuse = false;
-	stage_reattach(s);
-	count = waits(&s->worker, ms, 16);
-	cr_assert_geq(count, 5);
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t bound = i < 5 ? 1000u << i : 30000u;
-
-		cr_assert_leq(ms[i], bound, "wait %u: %llu ms", i, (unsigned long long)ms[i]);
-		long_ones += ms[i] > 1000;
+	cr_assert(relay_wait_refusals(s->relay, 5, 30000));
+	cr_assert(relay_wait(s->relay, has_five_waits, &s->worker, STAGE_WAIT_MS));
+	waits(&s->worker, ms, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		cr_assert_leq(ms[i], 1000u << i, "wait %u: %llu ms", i, (unsigned long long)ms[i]);
+		long_ones += ms[i] > 500;
 	}
 	cr_assert_geq(long_ones, 1, "they do not grow");
+	stage_close(s);
+}
 
-	/* A ServerFrame makes it 500 ms again. */
+Test(backoff, returns_to_its_least_after_a_server_frame)
+{
+	uint64_t ms[3];
+	struct stage *s;
+
+	s = stage_prepare();
+	relay_manners(s->relay)->refuse = true;
+	worker_start(&s->worker, s->relay, WORKER_SETTINGS());
+	cr_assert(relay_wait_refusals(s->relay, 2, STAGE_WAIT_MS));
+	relay_manners(s->relay)->refuse = false;
+	stage_reattach(s);
 	stage_expect_end(stage_exec(s, "exit 1"), 1);
 	relay_cut(s->attached, RELAY_CUT_CLOSE);
 	stage_reattach(s);
-	cr_assert_eq(waits(&s->worker, ms, 16), count + 1);
-	cr_assert_leq(ms[count], 1000u);
+	cr_assert_eq(waits(&s->worker, ms, 3), 3);
+	cr_assert_leq(ms[2], 1000u);
 	stage_close(s);
 }
 

@@ -27,6 +27,13 @@ struct stage *stage_prepare(void)
 	return stage;
 }
 
+void stage_relay(struct stage *stage, const struct relay_options *options)
+{
+	relay_stop(stage->relay);
+	stage->relay = relay_start(options);
+	cr_assert(stage->relay);
+}
+
 struct stage *stage_begin(const char *const *settings)
 {
 	struct stage *stage = stage_prepare();

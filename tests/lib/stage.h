@@ -26,6 +26,8 @@ struct stage {
 /* Relay and folder only. There is one stage at a time, and it is never on a test's stack: after a failed
  * assertion that stack is gone, and stage_fini kills by the pids that the stage holds. */
 struct stage *stage_prepare(void);
+/* Another relay in its place, before the worker starts. */
+void stage_relay(struct stage *stage, const struct relay_options *options);
 /* And the worker. */
 struct stage *stage_begin(const char *const *settings);
 /* And it has attached. */
