@@ -170,6 +170,7 @@ static bool read_once(struct attach *a, uint64_t now_ms)
 	}
 	if (n <= 0) {
 		a->readable = false;
+		attach_judge(a, now_ms); /* what it did before beats that it went */
 		if (a->state == ATTACH_CLOSING || a->state == ATTACH_LEAVING)
 			a->state = ATTACH_OVER;
 		else
@@ -196,10 +197,10 @@ static void read_socket(struct attach *a, uint64_t now_ms)
 		if (!read_once(a, now_ms))
 			return;
 		read_messages(a);
+		if (a->state < ATTACH_CLOSING)
+			h2_collect(&a->h2); /* also what lets nghttp2 close a stream that it found broken */
 		if (attach_judge(a, now_ms))
 			return;
-		if (batch_is_written(&a->sched.batch) && a->state < ATTACH_CLOSING)
-			h2_collect(&a->h2);
 	}
 }
 
@@ -219,6 +220,7 @@ static void pass(struct attach *a, uint64_t now_ms)
 		err = a->state < ATTACH_CLOSING ? sched_send(&a->sched, now_ms) : 0;
 		if (err < 0)
 			attach_fail(a, CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, log_errno(err));
+		attach_judge(a, now_ms);
 		hello_is_out(a, now_ms);
 	}
 	if (a->records->fault != 0)

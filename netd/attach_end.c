@@ -42,11 +42,12 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 static bool judge_fault(struct attach *a)
 {
 	struct h2 *h = &a->h2;
-	const char *detail = h->lib_error ? nghttp2_strerror(h->lib_error) : "a limit was passed";
+	const char *detail = h->lib_error ? nghttp2_strerror(h->lib_error) : "HTTP/2 is broken";
 
 	switch (h->fault) {
 	case H2_FLOOD:
-		attach_fail(a, CHANNEL_CLOSE_FLOOD, GRPC_UNAVAILABLE, detail);
+		attach_fail(a, CHANNEL_CLOSE_FLOOD, GRPC_UNAVAILABLE,
+			    "the peer sends too much of what carries nothing");
 		return true;
 	case H2_NOT_HTTP2:
 		attach_fail(a, CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE, "the peer does not speak HTTP/2");
@@ -137,9 +138,10 @@ bool attach_judge(struct attach *a, uint64_t now_ms)
 		return true;
 	if (judge_stream(a))
 		return true;
+	/* An error of the connection that nghttp2 finds is told by this alone. */
 	if (h2_is_dead(&a->h2)) {
-		attach_fail(a, CHANNEL_CLOSE_PROTOCOL, GRPC_UNAVAILABLE, "HTTP/2 gave the connection up");
-		return true;
+		a->h2.fault = a->h2.settled ? H2_PROTOCOL : H2_NOT_HTTP2;
+		return judge_fault(a);
 	}
 	return false;
 }

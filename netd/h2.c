@@ -147,9 +147,9 @@ void h2_receive(struct h2 *h, const uint8_t *at, size_t size, uint64_t now_ms)
 		return;
 	}
 	n = nghttp2_session_mem_recv(h->session, at, size);
-	if (n >= 0 && !h2_is_dead(h))
+	if (n >= 0)
 		return;
-	if (n < 0 && h->lib_error == 0)
+	if (h->lib_error == 0)
 		h->lib_error = (int)n;
 	if (h->fault == H2_FINE && n == NGHTTP2_ERR_FLOODED)
 		h->fault = H2_FLOOD;

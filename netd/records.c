@@ -226,6 +226,8 @@ void records_closed(struct records *r, const struct channel_closed *closed)
 	uint64_t until = clock_now_ms() + RECORDS_CLOSED_MS;
 	uint8_t block[CHANNEL_CLOSED_BLOCK];
 
+	if (r->goaway_owed) /* said in the same breath as what ended the connection */
+		channel_send(&r->channel, CHANNEL_GOAWAY, 0, 0, NULL, 0, NULL, 0);
 	channel_encode_closed(block, closed);
 	while (!r->lost) {
 		int err = channel_send(&r->channel, CHANNEL_CLOSED, 0, 0, block, sizeof block, NULL, 0);
