@@ -83,7 +83,7 @@ Test(dial, socket_is_tuned, .timeout = 20)
 
 Test(dial, unsent_bytes_are_counted_while_the_peer_does_not_read, .timeout = 20)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
 	struct settings s = settings_for("127.0.0.1", port);
 	static char block[1 << 20];
@@ -101,7 +101,7 @@ Test(dial, unsent_bytes_are_counted_while_the_peer_does_not_read, .timeout = 20)
 
 Test(dial, reset_is_an_error, .timeout = 20)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
 	struct settings s = settings_for("127.0.0.1", port);
 	struct linger now = {1, 0};
@@ -120,7 +120,7 @@ Test(dial, reset_is_an_error, .timeout = 20)
 
 Test(dial, refused_connection_names_each_address, .timeout = 20)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	int listener = peer_listen(&port);
 	struct settings s = settings_for("localhost", port);
 	struct dialling d;
@@ -138,7 +138,7 @@ Test(dial, refused_connection_names_each_address, .timeout = 20)
 /* A listener whose queue is full answers no SYN: the next one is dropped, as by a firewall. */
 static uint16_t deaf_listener(int fillers[8], int *ret_listener)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 	*ret_listener = peer_listen(&port);

@@ -5,6 +5,7 @@
 #include "netd/dial.h"
 #include "netd/jail.h"
 #include "tests/lib/certs.h"
+#include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,59 +203,22 @@ static int replace(const char *path, const char *text)
 	return r;
 }
 
-/* Answers A with two addresses, of which nobody listens at the first, and AAAA with none. */
-static _Noreturn void name_server(int udp)
-{
-	static const uint8_t answers[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 9,
-					  0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1};
-	uint8_t q[512 + sizeof answers];
-	struct sockaddr_in from;
-	socklen_t size = sizeof from;
-	ssize_t n;
-
-	while ((n = recvfrom(udp, q, 512, 0, (struct sockaddr *)&from, &size)) > 16) {
-		bool a = q[n - 3] == 1;
-
-		q[2] = 0x81;
-		q[3] = 0x80;
-		q[7] = a ? 2 : 0;
-		memcpy(q + n, answers, sizeof answers);
-		sendto(udp, q, (size_t)n + (a ? sizeof answers : 0), 0, (struct sockaddr *)&from, size);
-	}
-	_exit(0);
-}
-
-static int start_name_server(void)
-{
-	struct sockaddr_in a = {
-	    .sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	pid_t pid;
-
-	if (bind(udp, (struct sockaddr *)&a, sizeof a) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		name_server(udp);
-	}
-	close(udp);
-	return pid;
-}
-
 static void in_a_world(const char *host, const char *hosts)
 {
+	/* Nobody listens at the first address; and the answer comes over TCP only. */
+	static const struct dns_entry entries[] = {
+	    {"relay.test", DNS_A, {"127.0.0.9", "127.0.0.1"}, 0, false, false},
+	    {"long.test", DNS_A, {"127.0.0.9", "127.0.0.1"}, 0, false, true},
+	    {0},
+	};
 	struct settings s;
 	pid_t pid = fork();
-	int dns;
 
 	if (pid == 0) {
 		if (enter_world() < 0 || replace("/etc/hosts", hosts) < 0 ||
 		    replace("/etc/resolv.conf", "nameserver 127.0.0.1\n") < 0)
 			_exit(2);
-		dns = start_name_server();
-		if (dns < 0)
-			_exit(3);
+		dns_start(entries, 53);
 		settings_init(&s);
 		strcpy(s.relay_host, host);
 		s.relay_port = peer_start(echo, NULL);
@@ -274,6 +237,7 @@ Test(dial_jailed, name_from_dns_with_a_dead_first_address, .timeout = 30)
 {
 	skip_without_root();
 	in_a_world("relay.test", "127.0.0.1 localhost\n");
+	in_a_world("long.test", "127.0.0.1 localhost\n");
 }
 
 Test(dial_jailed, name_from_the_hosts_file, .timeout = 30)

@@ -206,7 +206,7 @@ Test(dial_proxy, endless_answer_is_cut, .timeout = 20)
 
 Test(dial_proxy, limit_ends_the_wait_for_a_silent_one, .timeout = 20)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
 	struct settings s = settings_through(port);
 	struct dialling d;
@@ -218,7 +218,7 @@ Test(dial_proxy, limit_ends_the_wait_for_a_silent_one, .timeout = 20)
 
 Test(dial_proxy, dead_proxy_is_a_failed_connection, .timeout = 20)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	int listener = peer_listen(&port);
 	struct settings s = settings_through(port);
 	struct dialling d;
@@ -239,7 +239,7 @@ static void answer_hello(int listener, void *arg)
 
 Test(dial_proxy, no_proxy_goes_straight, .timeout = 20)
 {
-	uint16_t dead;
+	uint16_t dead = 0;
 	int listener = peer_listen(&dead);
 	struct settings s = settings_through(dead);
 	struct dialling d;

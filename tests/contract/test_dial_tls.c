@@ -359,7 +359,7 @@ Test(dial_tls, peer_that_speaks_no_tls, .timeout = 20)
 Test(dial_tls, limit_ends_a_handshake_with_a_silent_peer, .timeout = 20)
 {
 	struct scene c;
-	uint16_t port;
+	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
 
 	scene_init(&c, "DNS:localhost");

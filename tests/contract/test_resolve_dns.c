@@ -3,139 +3,20 @@
 
 #include "common/fd.h"
 #include "common/loop.h"
+#include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
 
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-enum { TYPE_A = 1, TYPE_AAAA = 28 };
-enum { RCODE_SERVFAIL = 2, RCODE_NXDOMAIN = 3 };
-
-/* What the server knows; of everything else it says NXDOMAIN. */
-struct entry {
-	const char *name;
-	int type;
-	const char *addresses[12]; /* none: NODATA */
-	int rcode;
-	bool silent;
-	bool only_tcp; /* over UDP the answer says "truncated" */
-};
-
-/* The name of a query's question, as text; the offset behind it. */
-static size_t question(const uint8_t *q, size_t size, char name[256])
-{
-	size_t at = 12, used = 0;
-
-	while (at < size && q[at] != 0) {
-		memcpy(name + used, q + at + 1, q[at]);
-		used += q[at];
-		name[used++] = '.';
-		at += q[at] + 1u;
-	}
-	name[used > 0 ? used - 1 : 0] = '\0';
-	return at + 1;
-}
-
-static size_t put_answer(uint8_t *at, int type, const char *address)
-{
-	static const uint8_t head[10] = {0xc0, 12, 0, 0, 0, 1, 0, 0, 0, 60};
-	size_t size = type == TYPE_A ? 4 : 16;
-
-	memcpy(at, head, sizeof head);
-	at[3] = (uint8_t)type;
-	at[10] = 0;
-	at[11] = (uint8_t)size;
-	inet_pton(type == TYPE_A ? AF_INET : AF_INET6, address, at + 12);
-	return 12 + size;
-}
-
-/* The answer's size, 0: none. */
-static size_t answer(const struct entry *entries, const uint8_t *q, size_t size, bool tcp, uint8_t out[2048])
-{
-	char name[256];
-	size_t end = question(q, size, name) + 4, used = end;
-	int type = q[end - 3];
-	const struct entry *e = entries;
-
-	while (e->name && (strcasecmp(e->name, name) != 0 || e->type != type))
-		e++;
-	if (e->name && e->silent)
-		return 0;
-	memcpy(out, q, end);
-	memset(out + 4, 0, 8);
-	out[2] = 0x81;
-	out[3] = (uint8_t)(0x80 | (e->name ? e->rcode : RCODE_NXDOMAIN));
-	out[5] = 1;
-	if (e->name && e->only_tcp && !tcp) {
-		out[2] |= 2;
-		return end;
-	}
-	for (unsigned i = 0; e->name && e->addresses[i]; i++) {
-		used += put_answer(out + used, type, e->addresses[i]);
-		out[7]++;
-	}
-	return used;
-}
-
-static void serve_udp(int udp, const struct entry *entries)
-{
-	uint8_t q[512], out[2048];
-	struct sockaddr_in from;
-	socklen_t from_size = sizeof from;
-	ssize_t n = recvfrom(udp, q, sizeof q, 0, (struct sockaddr *)&from, &from_size);
-	size_t size = n > 16 ? answer(entries, q, (size_t)n, false, out) : 0;
-
-	if (size > 0)
-		sendto(udp, out, size, 0, (struct sockaddr *)&from, from_size);
-}
-
-static void serve_tcp(int listener, const struct entry *entries)
-{
-	FD_CLOSE int fd = accept(listener, NULL, NULL);
-	uint8_t q[2 + 512], out[2 + 2048];
-	size_t size;
-
-	if (fd_read_full(fd, q, 2) != 2 || fd_read_full(fd, q + 2, q[1]) != q[1])
-		return;
-	size = answer(entries, q + 2, q[1], true, out + 2);
-	out[0] = (uint8_t)(size >> 8);
-	out[1] = (uint8_t)size;
-	fd_write_full(fd, out, size + 2);
-	fd_read_full(fd, q, 1);
-}
-
-/* A server on UDP and TCP, in a child that dies with the test. "127.0.0.1:port". */
-static const char *name_server(const struct entry *entries)
+static const char *server_of(const struct dns_entry *entries)
 {
 	static char text[32];
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	uint16_t port;
-	FD_CLOSE int tcp = peer_listen(&port);
-	FD_CLOSE int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	a.sin_port = htons(port);
-	cr_assert_eq(bind(udp, (struct sockaddr *)&a, sizeof a), 0);
-	snprintf(text, sizeof text, "127.0.0.1:%u", port);
-	if (fork() == 0) {
-		struct pollfd p[2] = {{udp, POLLIN, 0}, {tcp, POLLIN, 0}};
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		while (poll(p, 2, 30000) > 0) {
-			if (p[0].revents)
-				serve_udp(udp, entries);
-			if (p[1].revents)
-				serve_tcp(tcp, entries);
-		}
-		_exit(0);
-	}
+	snprintf(text, sizeof text, "127.0.0.1:%u", dns_start(entries, 0));
 	return text;
 }
 
@@ -197,14 +78,14 @@ TestSuite(resolve_dns, .init = no_search, .timeout = 60);
 
 Test(resolve_dns, both_families)
 {
-	static const struct entry entries[] = {
-	    {"relay.test", TYPE_A, {"192.0.2.1", "192.0.2.2"}, 0, false, false},
-	    {"relay.test", TYPE_AAAA, {"2001:db8::1"}, 0, false, false},
+	static const struct dns_entry entries[] = {
+	    {"relay.test", DNS_A, {"192.0.2.1", "192.0.2.2"}, 0, false, false},
+	    {"relay.test", DNS_AAAA, {"2001:db8::1"}, 0, false, false},
 	    {0},
 	};
 	struct asked a;
 
-	resolve(&a, "relay.test", name_server(entries));
+	resolve(&a, "relay.test", server_of(entries));
 	cr_assert(strstr(a.text, "[2001:db8::1]:0 ") && strstr(a.text, "192.0.2.1:0 192.0.2.2:0 "), "%s",
 		  a.text);
 	cr_assert_null(a.why);
@@ -212,14 +93,14 @@ Test(resolve_dns, both_families)
 
 Test(resolve_dns, one_family_alone)
 {
-	static const struct entry entries[] = {
-	    {"four.test", TYPE_A, {"192.0.2.1"}, 0, false, false},
-	    {"four.test", TYPE_AAAA, {NULL}, 0, false, false},
-	    {"six.test", TYPE_A, {NULL}, 0, false, false},
-	    {"six.test", TYPE_AAAA, {"2001:db8::1"}, 0, false, false},
+	static const struct dns_entry entries[] = {
+	    {"four.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+	    {"four.test", DNS_AAAA, {NULL}, 0, false, false},
+	    {"six.test", DNS_A, {NULL}, 0, false, false},
+	    {"six.test", DNS_AAAA, {"2001:db8::1"}, 0, false, false},
 	    {0},
 	};
-	const char *servers = name_server(entries);
+	const char *servers = server_of(entries);
 	struct asked a;
 
 	resolve(&a, "four.test", servers);
@@ -231,14 +112,14 @@ Test(resolve_dns, one_family_alone)
 /* Some servers never answer AAAA: the A record must not wait for their timeout. */
 Test(resolve_dns, a_silent_family_does_not_hold_up_the_other)
 {
-	static const struct entry entries[] = {
-	    {"relay.test", TYPE_A, {"192.0.2.1"}, 0, false, false},
-	    {"relay.test", TYPE_AAAA, {NULL}, 0, true, false},
+	static const struct dns_entry entries[] = {
+	    {"relay.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+	    {"relay.test", DNS_AAAA, {NULL}, 0, true, false},
 	    {0},
 	};
 	struct asked a;
 
-	ask(&a, "relay.test", name_server(entries));
+	ask(&a, "relay.test", server_of(entries));
 	while (a.calls == 0)
 		cr_assert_eq(loop_pass(&a.loop, 20000), 0);
 	cr_assert_str_eq(a.text, "192.0.2.1:0 ");
@@ -248,9 +129,9 @@ Test(resolve_dns, a_silent_family_does_not_hold_up_the_other)
 
 Test(resolve_dns, more_addresses_than_fit_are_left_out)
 {
-	static const struct entry entries[] = {
+	static const struct dns_entry entries[] = {
 	    {"relay.test",
-	     TYPE_A,
+	     DNS_A,
 	     {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5", "192.0.2.6", "192.0.2.7",
 	      "192.0.2.8", "192.0.2.9"},
 	     0,
@@ -260,30 +141,30 @@ Test(resolve_dns, more_addresses_than_fit_are_left_out)
 	};
 	struct asked a;
 
-	resolve(&a, "relay.test", name_server(entries));
+	resolve(&a, "relay.test", server_of(entries));
 	cr_assert_not_null(strstr(a.text, "192.0.2.8:0 "));
 	cr_assert_null(strstr(a.text, "192.0.2.9"));
 }
 
 Test(resolve_dns, truncated_answer_is_asked_for_over_tcp)
 {
-	static const struct entry entries[] = {{"relay.test", TYPE_A, {"192.0.2.1"}, 0, false, true}, {0}};
+	static const struct dns_entry entries[] = {{"relay.test", DNS_A, {"192.0.2.1"}, 0, false, true}, {0}};
 	struct asked a;
 
-	resolve(&a, "relay.test", name_server(entries));
+	resolve(&a, "relay.test", server_of(entries));
 	cr_assert_str_eq(a.text, "192.0.2.1:0 ");
 }
 
 Test(resolve_dns, reasons_of_failure)
 {
-	static const struct entry entries[] = {
-	    {"empty.test", TYPE_A, {NULL}, 0, false, false},
-	    {"empty.test", TYPE_AAAA, {NULL}, 0, false, false},
-	    {"broken.test", TYPE_A, {NULL}, RCODE_SERVFAIL, false, false},
-	    {"broken.test", TYPE_AAAA, {NULL}, RCODE_SERVFAIL, false, false},
+	static const struct dns_entry entries[] = {
+	    {"empty.test", DNS_A, {NULL}, 0, false, false},
+	    {"empty.test", DNS_AAAA, {NULL}, 0, false, false},
+	    {"broken.test", DNS_A, {NULL}, DNS_SERVFAIL, false, false},
+	    {"broken.test", DNS_AAAA, {NULL}, DNS_SERVFAIL, false, false},
 	    {0},
 	};
-	const char *servers = name_server(entries);
+	const char *servers = server_of(entries);
 	struct asked a;
 
 	resolve(&a, "nowhere.test", servers);
@@ -299,14 +180,15 @@ Test(resolve_dns, reasons_of_failure)
 
 Test(resolve_dns, dead_first_server_is_passed_over)
 {
-	static const struct entry entries[] = {{"relay.test", TYPE_A, {"192.0.2.1"}, 0, false, false}, {0}};
+	static const struct dns_entry entries[] = {{"relay.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+						   {0}};
 	char servers[64];
-	uint16_t port;
+	uint16_t port = 0;
 	int closed = peer_listen(&port);
 	struct asked a;
 
 	close(closed);
-	snprintf(servers, sizeof servers, "127.0.0.1:%u,%s", port, name_server(entries));
+	snprintf(servers, sizeof servers, "127.0.0.1:%u,%s", port, server_of(entries));
 	resolve(&a, "relay.test", servers);
 	cr_assert_str_eq(a.text, "192.0.2.1:0 ");
 }
@@ -314,30 +196,31 @@ Test(resolve_dns, dead_first_server_is_passed_over)
 Test(resolve_dns, no_server_at_all)
 {
 	char servers[32];
-	uint16_t port;
+	uint16_t port = 0;
 	int closed = peer_listen(&port);
 	struct asked a;
 
 	close(closed);
 	snprintf(servers, sizeof servers, "127.0.0.1:%u", port);
 	resolve(&a, "relay.test", servers);
-	cr_assert_str_eq(a.why, "the name servers cannot be reached, or fail");
+	/* c-ares takes the refusal for an answer to one query, and the other runs into its timeout. */
+	cr_assert(a.why && strncmp(a.why, "the name servers ", 17) == 0, "%s", a.why);
 }
 
 Test(resolve_dns, search_list_is_followed_family_by_family)
 {
 	/* AAAA of a later name must not be mixed with A of an earlier one. */
-	static const struct entry entries[] = {
-	    {"relay.one.test", TYPE_A, {"192.0.2.1"}, 0, false, false},
-	    {"relay.one.test", TYPE_AAAA, {NULL}, 0, false, false},
-	    {"relay.two.test", TYPE_AAAA, {"2001:db8::2"}, 0, false, false},
-	    {"deep.relay.two.test", TYPE_A, {"192.0.2.2"}, 0, false, false},
-	    {"sick.zero.test", TYPE_A, {NULL}, RCODE_SERVFAIL, false, false},
-	    {"sick.one.test", TYPE_A, {"192.0.2.4"}, 0, false, false},
-	    {"deep.relay", TYPE_A, {"192.0.2.3"}, 0, false, false},
+	static const struct dns_entry entries[] = {
+	    {"relay.one.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+	    {"relay.one.test", DNS_AAAA, {NULL}, 0, false, false},
+	    {"relay.two.test", DNS_AAAA, {"2001:db8::2"}, 0, false, false},
+	    {"deep.relay.two.test", DNS_A, {"192.0.2.2"}, 0, false, false},
+	    {"sick.zero.test", DNS_A, {NULL}, DNS_SERVFAIL, false, false},
+	    {"sick.one.test", DNS_A, {"192.0.2.4"}, 0, false, false},
+	    {"deep.relay", DNS_A, {"192.0.2.3"}, 0, false, false},
 	    {0},
 	};
-	const char *servers = name_server(entries);
+	const char *servers = server_of(entries);
 	struct asked a;
 
 	setenv("LOCALDOMAIN", "zero.test one.test two.test", 1);
@@ -354,10 +237,10 @@ Test(resolve_dns, search_list_is_followed_family_by_family)
 
 Test(resolve_dns, freeing_it_half_way_leaves_nothing_behind)
 {
-	static const struct entry entries[] = {{"relay.test", TYPE_A, {NULL}, 0, true, false}, {0}};
+	static const struct dns_entry entries[] = {{"relay.test", DNS_A, {NULL}, 0, true, false}, {0}};
 	struct asked a;
 
-	ask(&a, "relay.test", name_server(entries));
+	ask(&a, "relay.test", server_of(entries));
 	cr_assert_eq(loop_pass(&a.loop, 1000), 0);
 	cr_assert_eq(loop_pass(&a.loop, 1000), 0);
 	finish(&a);

@@ -10,22 +10,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int peer_listen(uint16_t *ret_port)
+int peer_listen(uint16_t *port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_port = htons(*port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof a;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, size) < 0 || listen(fd, 8) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &size) < 0)
 		abort();
-	*ret_port = ntohs(a.sin_port);
+	*port = ntohs(a.sin_port);
 	return fd;
 }
 
 uint16_t peer_start(void (*script)(int listener, void *arg), void *arg)
 {
-	uint16_t port;
+	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
 	pid_t pid = fork();
 
