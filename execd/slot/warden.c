@@ -1,6 +1,7 @@
 #include "execd/slot/warden.h"
 
 #include "common/drop.h"
+#include "common/fd.h"
 #include "common/landlock.h"
 #include "common/limits.h"
 #include "common/outcome.h"
@@ -136,27 +137,29 @@ static uint32_t enter_world(struct slot_world *world)
 	return err < 0 ? OUTCOME_START_VALUE(START_LANDLOCK, -err) : 0;
 }
 
-/* The file belongs to us only while we are dumpable. By now the domain keeps the commands' ptrace away. */
-static uint32_t set_oom_score(void)
+static bool write_oom_score(void)
 {
-	int fd;
-	bool written;
+	FD_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
+	return fd >= 0 && write(fd, COMMAND_OOM_SCORE, strlen(COMMAND_OOM_SCORE)) > 0;
+}
+
+/* The file is root's while we are not dumpable. By now the domain keeps the commands' ptrace away. Advisory:
+ * a higher value that we were started with may not be lowered, and is as good. */
+static uint32_t set_oom_score_dumpable(void)
+{
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return FAILED(START_LIMITS);
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	written = fd >= 0 && write(fd, COMMAND_OOM_SCORE, strlen(COMMAND_OOM_SCORE)) > 0;
-	if (fd >= 0)
-		close(fd);
+	write_oom_score();
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return FAILED(START_PRIVILEGES);
-	/* Advisory: a higher value that we were started with already is refused to us, and is as good. */
-	(void)written;
 	return 0;
 }
 
 static uint32_t prepare(int fd, struct slot_world *world)
 {
+	/* Before the drop: written with CAP_SYS_RESOURCE it is the least that a command can have. */
+	bool scored = write_oom_score();
 	uint32_t failed;
 
 	world->warden = getpid();
@@ -169,7 +172,7 @@ static uint32_t prepare(int fd, struct slot_world *world)
 		failed = drop(world->config);
 	if (!failed)
 		failed = enter_world(world);
-	return failed ? failed : set_oom_score();
+	return failed || scored ? failed : set_oom_score_dumpable();
 }
 
 static void clone_slot(int fd, struct slot_order *order, const struct slot_world *world)

@@ -1,6 +1,7 @@
 #include "tests/lib/shapes.h"
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "tests/lib/slot_rig.h"
 
 #include <criterion/criterion.h>
@@ -91,15 +92,19 @@ void shapes_run(const char *shape, bool by_exit, struct shapes_result *ret)
 	uint64_t from;
 
 	make_file(path);
+	/* by_exit: the leader exits once a line comes in. */
 	snprintf(command, sizeof command,
 		 by_exit ? "%s/tests/hostile %s %s & read x; exit 3" : "%s/tests/hostile %s %s; sleep 1000",
 		 build ? build : "build", shape, path);
-	slot = rig_run(command, by_exit ? NULL : "");
+	slot = rig_run_open(command);
 	until_alive(path, slot);
 	rig_for(60);
 	ret->marks = count_marks(path);
 	from = clock_now_us();
-	slots_kill(slot);
+	if (by_exit)
+		fd_close(&rig_execs[slot].ours[0]);
+	else
+		slots_kill(slot);
 	rig_until(slot, SLOT_EMPTY);
 	ret->kill_us = clock_now_us() - from;
 	ret->survivors = count_survivors(path);

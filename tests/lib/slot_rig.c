@@ -142,7 +142,7 @@ unsigned rig_take(void)
 	return (unsigned)slot;
 }
 
-static unsigned run(const char *command, size_t length, uint32_t piece, const char *input)
+static unsigned run(const char *command, size_t length, uint32_t piece)
 {
 	unsigned slot = rig_take();
 	struct rig_exec *x = &rig_execs[slot];
@@ -156,20 +156,31 @@ static unsigned run(const char *command, size_t length, uint32_t piece, const ch
 	cr_assert_eq(slots_run(slot, &r, x->ours, theirs), 0);
 	for (int i = 0; i < 3; i++)
 		close(theirs[i]);
-	if (input)
-		cr_assert_eq(write(x->ours[0], input, strlen(input)), (ssize_t)strlen(input));
-	fd_close(&x->ours[0]);
 	return slot;
+}
+
+unsigned rig_run_open(const char *command)
+{
+	return run(command, strlen(command), 65000);
 }
 
 unsigned rig_run(const char *command, const char *input)
 {
-	return run(command, strlen(command), 65000, input);
+	unsigned slot = rig_run_open(command);
+	int *fd = &rig_execs[slot].ours[0];
+
+	if (input)
+		cr_assert_eq(write(*fd, input, strlen(input)), (ssize_t)strlen(input));
+	fd_close(fd);
+	return slot;
 }
 
 unsigned rig_run_pieces(const char *command, size_t length, uint32_t piece)
 {
-	return run(command, length, piece, NULL);
+	unsigned slot = run(command, length, piece);
+
+	fd_close(&rig_execs[slot].ours[0]);
+	return slot;
 }
 
 bool rig_has(unsigned slot, enum slot_event_kind kind)

@@ -55,6 +55,8 @@ unsigned rig_take(void);
 
 /* Takes a slot and runs; stdin is closed at once when it is NULL. */
 unsigned rig_run(const char *command, const char *input);
+/* The same with stdin left open: rig_execs[slot].ours[0]. */
+unsigned rig_run_open(const char *command);
 /* The same in pieces of the given size. */
 unsigned rig_run_pieces(const char *command, size_t length, uint32_t piece);
 
