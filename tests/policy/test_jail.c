@@ -234,6 +234,36 @@ Test(jail, lets_netd_work)
 	expect_exit(work, DONE);
 }
 
+static int wait_long(void)
+{
+	return poll(NULL, 0, 400) == 0 ? DONE : errno;
+}
+
+/* What a stopped wait makes the kernel call is listed too. */
+Test(jail, goes_on_after_a_stop)
+{
+	int status, fds[2];
+	pid_t pid;
+	char c;
+
+	cr_assert(pipe2(fds, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], STDERR_FILENO);
+		_exit(jail_enter(&settings) == 0 ? wait_long() : NOT_JAILED);
+	}
+	cr_assert(read(fds[0], &c, 1) == 1); /* the log's line: it is jailed */
+	for (int i = 0; i < 5; i++) {
+		kill(pid, SIGSTOP);
+		cr_assert(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status), "status %#x",
+			  status);
+		kill(pid, SIGCONT);
+	}
+	cr_assert(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == DONE,
+		  "status %#x", status);
+}
+
 /* --- Landlock --- */
 
 static uint16_t port;
