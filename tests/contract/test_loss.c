@@ -146,7 +146,8 @@ Test(loss, of_output_is_told_by_the_replay)
 	folder_join(ran, s->folder, "ran");
 	/* Fits into the pipe, but not into the window: the command ends by itself. */
 	relay_hold_window(s->attached, true);
-	stage_exec(s, "head -c 60000 /dev/zero");
+	exec = stage_exec(s, "head -c 60000 /dev/zero");
+	cr_assert(relay_wait_bytes(exec, 60000, STAGE_WAIT_MS));
 	snprintf(command, sizeof command, "head -c 60000 /dev/zero; echo >> '%s'; exit 7", ran);
 	request.command = command;
 	exec = relay_exec(s->attached, &request);
