@@ -666,7 +666,7 @@ Test(attach, refuses_what_breaks_http2)
 	script();
 	response();
 	u32(WINDOW_UPDATE, 1, 0);
-	expect("a window update of nothing", CHANNEL_CLOSE_PROTOCOL, GRPC_INTERNAL);
+	expect("a window update of nothing", CHANNEL_CLOSE_PROTOCOL, GRPC_UNAVAILABLE);
 }
 
 Test(attach, passes_over_what_it_need_not_know)
