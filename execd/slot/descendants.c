@@ -22,16 +22,21 @@ struct dirent_record {
 	char name[];
 };
 
-/* What was found and held is the queue. One walk at a time: the program has one thread. */
+/* started 0: a child of ours, whose number cannot be given away. */
+struct known {
+	pid_t pid;
+	unsigned long long started;
+};
+
+/* What was found is the queue. One walk at a time: the program has one thread. */
 static struct walk {
-	pid_t root;
 	bool (*spare)(pid_t child);
 	void (*visit)(const struct descendant *d, void *owner);
 	void *owner;
 	unsigned max;
 	unsigned count;
-	pid_t parent; /* whose children are being read */
-	pid_t pids[DESCENDANTS_MAX];
+	struct known parent; /* whose children are being read */
+	struct known found[DESCENDANTS_MAX];
 } walk;
 
 static bool is_digit(char c)
@@ -66,21 +71,33 @@ size_t descendants_parse_children(const char *text, size_t size, bool last, pid_
 	return count;
 }
 
-pid_t descendants_parse_parent(const char *text, size_t size)
+bool descendants_parse_stat(const char *text, size_t size, struct descendants_stat *ret)
 {
 	const char *p = memrchr(text, ')', size);
 	const char *end = text + size;
-	long value = 0;
+	unsigned long long fields[2] = {0, 0}; /* 4 and 22 */
+	int field = 2;
 
-	/* ") S 123 …" */
-	if (!p || end - p < 5 || p[1] != ' ' || p[3] != ' ')
-		return 0;
-	for (p += 4; p < end && is_digit(*p); p++)
-		value = add_digit(value, *p);
-	return (pid_t)value;
+	/* ") S 123 …": one space before each field */
+	for (p = p ? p + 1 : end; p < end && field < 22; p++) {
+		if (*p != ' ')
+			continue;
+		field++;
+		if (field == 4 || field == 22) {
+			unsigned long long *value = &fields[field == 22];
+
+			for (p++; p < end && is_digit(*p); p++)
+				*value = *value * 10 + (unsigned)(*p - '0');
+			p--;
+		}
+	}
+	if (field < 22 || fields[0] > INT32_MAX)
+		return false;
+	*ret = (struct descendants_stat){.parent = (pid_t)fields[0], .started = fields[1]};
+	return true;
 }
 
-static int read_parent(pid_t pid, pid_t *ret)
+static bool read_stat(pid_t pid, struct descendants_stat *ret)
 {
 	char path[PROC_PATH], text[512];
 	ssize_t n;
@@ -89,24 +106,17 @@ static int read_parent(pid_t pid, pid_t *ret)
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return false;
 	n = read(fd, text, sizeof text);
-	if (n < 0)
-		return -errno;
-	*ret = descendants_parse_parent(text, (size_t)n);
-	return 0;
+	return n > 0 && descendants_parse_stat(text, (size_t)n, ret);
 }
 
-/* The parent that the list was read from, or, when that has gone meanwhile, whoever took its place. */
-static bool is_known(pid_t pid)
+/* Still the process that was found under this number. */
+static bool is_same(const struct known *k)
 {
-	if (pid == walk.parent || pid == walk.root)
-		return true;
-	for (unsigned i = 0; i < walk.count; i++) {
-		if (walk.pids[i] == pid)
-			return true;
-	}
-	return false;
+	struct descendants_stat stat;
+
+	return k->started == 0 || (read_stat(k->pid, &stat) && stat.started == k->started);
 }
 
 static bool is_held(int pidfd)
@@ -114,19 +124,19 @@ static bool is_held(int pidfd)
 	return pidfd >= 0 && (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno != ESRCH);
 }
 
-static void take(const struct descendant *d)
+static void take(const struct descendant *d, unsigned long long started)
 {
-	walk.pids[walk.count++] = d->pid;
+	walk.found[walk.count++] = (struct known){.pid = d->pid, .started = started};
 	if (walk.visit)
 		walk.visit(d, walk.owner);
 }
 
-/* One of our own children, from our own list: until we reap it the number is its own. No further look makes
- * this fast, which matters: what flees by forking comes to us, its subreaper, with every step. */
+/* One of our own children, from our own list. No further look makes this fast, which matters: what flees by
+ * forking comes to us, its subreaper, with every step. */
 static void found_own(pid_t pid)
 {
 	if (!walk.spare || !walk.spare(pid))
-		take(&(struct descendant){.pid = pid, .pidfd = -1, .own_child = true});
+		take(&(struct descendant){.pid = pid, .pidfd = -1, .own_child = true}, 0);
 }
 
 static void found_other(pid_t pid)
@@ -134,25 +144,28 @@ static void found_other(pid_t pid)
 	FD_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	bool refused = fd < 0 && errno != ESRCH && errno != EINVAL && errno != ENOENT;
 	struct descendant d = {.pid = pid, .pidfd = fd};
-	pid_t parent;
+	struct descendants_stat stat;
 
 	if (fd < 0 && !refused)
 		return;
-	if (read_parent(pid, &parent) < 0 || !is_known(parent))
+	if (!read_stat(pid, &stat))
 		return;
-	d.own_child = parent == getpid();
+	d.own_child = stat.parent == getpid();
 	if (d.own_child && walk.spare && walk.spare(pid))
 		return;
-	/* Still the one that the pidfd was opened for, so the parent is its own. */
+	/* In this order: the parent named is the one that lives now, so what was read is below it, and what
+	 * was read is of the process that the pidfd holds. */
+	if (!d.own_child && (refused || stat.parent != walk.parent.pid || !is_same(&walk.parent)))
+		return;
 	if (refused || is_held(fd))
-		take(&d);
+		take(&d, d.own_child ? 0 : stat.started);
 }
 
 static void found(pid_t pid)
 {
 	if (walk.count >= walk.max)
 		return;
-	if (walk.parent == getpid())
+	if (walk.parent.pid == getpid())
 		found_own(pid);
 	else
 		found_other(pid);
@@ -221,7 +234,7 @@ int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 {
 	int err;
 
-	walk.root = walk.parent = root;
+	walk.parent = (struct known){.pid = root};
 	walk.spare = spare;
 	walk.visit = visit;
 	walk.owner = owner;
@@ -231,8 +244,9 @@ int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 	if (err < 0)
 		return err;
 	for (unsigned at = 0; at < walk.count && walk.count < walk.max; at++) {
-		walk.parent = walk.pids[at];
-		each_thread(walk.parent, visit_children, NULL);
+		walk.parent = walk.found[at];
+		if (is_same(&walk.parent))
+			each_thread(walk.parent.pid, visit_children, NULL);
 	}
 	return (int)walk.count;
 }

@@ -1,8 +1,10 @@
 /* A walk over the descendants of a process by /proc/<pid>/task/<tid>/children, breadth first.
  *
- * A number read from /proc may be another process by the time it is used, or even a thread of one. So each is
- * held by a pidfd first, and then its parent is looked at: it must be one that the walk has come by. Only
- * the caller's own children need no such hold, for nobody else reaps them. */
+ * A number read from /proc may be another process by the time it is used: a swarm that forks wraps the
+ * numbers around in seconds. So a process is known by its number and its start time. Each is held by a pidfd
+ * first; then its parent must be the one whose list it came from, still alive and still the same (or the
+ * caller itself, to whom orphans come); only then may it be touched, and only while that holds is its own
+ * list read. The caller's own children need none of it, for nobody else reaps them. */
 #ifndef EXECD_SLOT_DESCENDANTS_H
 #define EXECD_SLOT_DESCENDANTS_H
 
@@ -32,8 +34,13 @@ int descendants_threads(pid_t pid, void (*visit)(pid_t tid, void *owner), void *
 size_t descendants_parse_children(const char *text, size_t size, bool last, pid_t *ret, size_t max,
 				  size_t *ret_rest);
 
-/* The parent in the text of /proc/<pid>/stat; 0 when there is none. The name may hold spaces, ')' and digits.
- */
-pid_t descendants_parse_parent(const char *text, size_t size);
+/* What /proc/<pid>/stat says of who a process is. */
+struct descendants_stat {
+	pid_t parent;
+	unsigned long long started; /* clock ticks after boot (proc(5), field 22) */
+};
+
+/* From its text; the name in it may hold spaces, ')' and digits. False when a field is missing. */
+bool descendants_parse_stat(const char *text, size_t size, struct descendants_stat *ret);
 
 #endif
