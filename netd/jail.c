@@ -35,19 +35,28 @@ static int not_dumpable(void)
 	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : -EPERM;
 }
 
-/* Never raises: the hard limit may be lower than what we would like. */
-static int limit(__rlimit_resource_t resource, rlim_t most)
+static int no_core(void)
 {
-	struct rlimit now, read_back;
+	const struct rlimit none = {0, 0};
+	struct rlimit now;
 
-	if (getrlimit(resource, &now) < 0)
+	if (setrlimit(RLIMIT_CORE, &none) < 0 || getrlimit(RLIMIT_CORE, &now) < 0)
 		return -errno;
-	if (now.rlim_max > most)
-		now.rlim_max = most;
-	now.rlim_cur = now.rlim_max;
-	if (setrlimit(resource, &now) < 0 || getrlimit(resource, &read_back) < 0)
+	return now.rlim_cur == 0 && now.rlim_max == 0 ? 0 : -EPERM;
+}
+
+/* Never more than there may be already. The soft limit is enough: no call to change it is left. */
+static int few_descriptors(rlim_t most)
+{
+	struct rlimit now;
+	rlim_t wanted;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) < 0)
 		return -errno;
-	return read_back.rlim_cur == now.rlim_cur && read_back.rlim_max == now.rlim_max ? 0 : -EPERM;
+	wanted = now.rlim_cur = now.rlim_max < most ? now.rlim_max : most;
+	if (setrlimit(RLIMIT_NOFILE, &now) < 0 || getrlimit(RLIMIT_NOFILE, &now) < 0)
+		return -errno;
+	return now.rlim_cur == wanted ? 0 : -EPERM;
 }
 
 /* All sets empty, by the plain calls: netd links no libcap. uid 0 got them back at execve, whoever dropped
@@ -154,9 +163,9 @@ int jail_enter(const struct settings *settings)
 		return failed("no_new_privs", r);
 	if ((r = not_dumpable()) < 0)
 		return failed("dumpable", r);
-	if ((r = limit(RLIMIT_CORE, 0)) < 0)
+	if ((r = no_core()) < 0)
 		return failed("core", r);
-	if ((r = limit(RLIMIT_NOFILE, DESCRIPTORS_BASE + DESCRIPTORS_EXEC * settings->capacity)) < 0)
+	if ((r = few_descriptors(DESCRIPTORS_BASE + DESCRIPTORS_EXEC * settings->capacity)) < 0)
 		return failed("descriptors", r);
 	if ((r = no_capabilities()) < 0)
 		return failed("capabilities", r);
