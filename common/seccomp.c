@@ -64,8 +64,7 @@ int seccomp_read_file(const char *path, struct seccomp_program *ret, const char 
  * pipe's bytes, written before the filter is loaded where possible. */
 static _Noreturn void try_child(const struct seccomp_program *program, const char *bash, int report)
 {
-	static const char colon[] = ":";
-	const char *const argv[] = {"bash", "-c", colon, NULL};
+	const char *const argv[] = {"bash", "-c", ":", NULL};
 	const char *const envp[] = {NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int32_t err;
@@ -108,6 +107,7 @@ static int try_wait(pid_t pid, int report)
 
 int seccomp_try(const struct seccomp_program *program, const char *bash, const char **ret_why)
 {
+	struct sigaction default_action = {.sa_handler = SIG_DFL}, before;
 	FD_CLOSE int ours = -1;
 	FD_CLOSE int theirs = -1;
 	int pipefd[2], status;
@@ -119,6 +119,8 @@ int seccomp_try(const struct seccomp_program *program, const char *bash, const c
 		return -errno;
 	ours = pipefd[0];
 	theirs = pipefd[1];
+	/* Whoever started us may ignore it, and then there is no status to wait for. */
+	sigaction(SIGCHLD, &default_action, &before);
 	pid = fork();
 	if (pid < 0)
 		return -errno;
@@ -126,6 +128,7 @@ int seccomp_try(const struct seccomp_program *program, const char *bash, const c
 		try_child(program, bash, theirs);
 	fd_close(&theirs);
 	status = try_wait(pid, ours);
+	sigaction(SIGCHLD, &before, NULL);
 	if (read(ours, &err, sizeof err) == sizeof err && err < 0) {
 		*ret_why = err == -EINVAL ? "the kernel does not take it as a filter" : "cannot be loaded";
 		return err;

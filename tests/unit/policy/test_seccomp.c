@@ -157,6 +157,15 @@ Test(seccomp, the_trial_leaves_the_process_as_it_was)
 	cr_assert_eq(errno, ECHILD);
 }
 
+Test(seccomp, the_trial_does_not_mind_an_ignored_sigchld)
+{
+	const char *why = "";
+
+	signal(SIGCHLD, SIG_IGN);
+	cr_assert_eq(seccomp_try(&policy_commands, BASH, &why), 0, "%s", why);
+	cr_assert(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
+}
+
 Test(seccomp, loading_needs_no_new_privs)
 {
 	int status;
