@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -127,7 +126,7 @@ static _Noreturn void on_sigsys(int signo, siginfo_t *info, void *context)
 	(void)signo;
 	(void)context;
 	log_error("system call refused by the seccomp policy", LOG_STR("call", name ? name : "unknown"),
-		  LOG_I64("number", info->si_syscall), LOG_U64("at", (uintptr_t)info->si_call_addr));
+		  LOG_I64("number", info->si_syscall));
 	syscall(SYS_execve, NULL, NULL, NULL);
 	_exit(128 + SIGSYS);
 }

@@ -59,16 +59,16 @@ static char *next(struct line *l)
 	return word;
 }
 
+/* Takes the next word if it is this one. */
 static bool next_is(struct line *l, const char *wanted)
 {
-	char *rest = l->rest;
-	char *word;
+	size_t length = strlen(wanted);
+	const char *word = l->rest;
 
-	if (!rest)
+	if (!word)
 		return false;
-	rest += strspn(rest, " \t");
-	word = rest;
-	if (strncmp(word, wanted, strlen(wanted)) != 0 || !strchr(" \t", word[strlen(wanted)]))
+	word += strspn(word, " \t");
+	if (strncmp(word, wanted, length) != 0 || !strchr(" \t", word[length]))
 		return false;
 	next(l);
 	return true;
