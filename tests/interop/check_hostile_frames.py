@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Hostile and odd HTTP/2 servers against netd, one raw-frame script for each line of the client's checklist.
 
-usage: test_hostile_frames.py NETD [name ...]; prints TAP-like lines: ok / not ok / skip."""
+usage: check_hostile_frames.py [NETD [name ...]]; prints TAP-like lines: ok / not ok / skip."""
 import os
 import re
 import sys
@@ -738,7 +738,8 @@ def judge(netd, cls, attached, expect, text):
 
 
 def main():
-    program, only = sys.argv[1], sys.argv[2:]
+    program = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.environ.get("BUILD", "build"), "netd")
+    only = sys.argv[2:]
     bad = 0
     for name, f, cls, attached, expect in SCENARIOS:
         if only and name not in only:
