@@ -1,8 +1,6 @@
 /* contract.md 9, 10; design.md: the end of the stream, however it comes, and the end of our own processes. */
 #include "tests/lib/stage.h"
 
-#include "common/clock.h"
-
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -151,10 +149,7 @@ Test(loss, of_output_is_told_by_the_replay)
 	snprintf(command, sizeof command, "head -c 60000 /dev/zero; echo >> '%s'; exit 7", ran);
 	request.command = command;
 	exec = relay_exec(s->attached, &request);
-	cr_assert(process_wait_count(s->relay, ran, 0, STAGE_WAIT_MS));
-	for (uint64_t end = clock_now_ms() + STAGE_WAIT_MS; folder_size(ran) < 1 && clock_now_ms() < end;)
-		relay_run(s->relay, 10);
-	cr_assert_eq(folder_size(ran), 1);
+	stage_wait_file(s, ran, 1);
 	cr_assert_eq(exec->terminal_count, 0);
 	/* Its exit is known to the worker before the cut. */
 	relay_run(s->relay, 200);

@@ -1,5 +1,7 @@
 #include "tests/lib/stage.h"
 
+#include "common/clock.h"
+
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -182,4 +184,15 @@ void stage_wait_out(struct relay_exec *exec, const char *text)
 	cr_assert(relay_wait_bytes(exec, size, STAGE_WAIT_MS), "%" PRIu64 ": no \"%s\"", exec->req_id, text);
 	cr_assert(memcmp(exec->out.at, text, size) == 0, "\"%.*s\", not \"%s\"", (int)exec->out.size,
 		  (const char *)exec->out.at, text);
+}
+
+/* Files say nothing when they grow, so they are asked. */
+void stage_wait_file(struct stage *stage, const char *path, off_t size)
+{
+	uint64_t deadline = clock_now_ms() + STAGE_WAIT_MS;
+
+	while (folder_size(path) < size) {
+		cr_assert(clock_now_ms() < deadline, "%s: %lld bytes", path, (long long)folder_size(path));
+		relay_run(stage->relay, 5);
+	}
 }

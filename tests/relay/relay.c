@@ -33,6 +33,11 @@ const char *relay_complaints(const struct relay *relay)
 	return relay->complaints.size > 0 ? (const char *)relay->complaints.at : "";
 }
 
+void relay_forgive(struct relay *relay)
+{
+	relay_bytes_free(&relay->complaints);
+}
+
 void relay_flush(struct relay *relay)
 {
 	struct relay_conn *next;

@@ -136,6 +136,8 @@ unsigned relay_open(const struct relay *relay);        /* connections that are o
 
 /* What peers did against the rules, one line each; empty when nothing. Never NULL. */
 const char *relay_complaints(const struct relay *relay);
+/* Forgets them: a test had asked for it. */
+void relay_forgive(struct relay *relay);
 
 /* Runs the relay until done says so. False: the time is over. */
 bool relay_wait(struct relay *relay, bool (*done)(const void *arg), const void *arg, uint64_t timeout_ms);
