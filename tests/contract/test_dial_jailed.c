@@ -203,6 +203,20 @@ static int replace(const char *path, const char *text)
 	return r;
 }
 
+/* The servers die with their parent, but not with one that is jailed: its death may not signal them. */
+static _Noreturn void serve_until_dialled(const struct dns_entry *entries, struct settings *s)
+{
+	pid_t pid;
+	int status;
+
+	dns_start(entries, 53);
+	s->relay_port = peer_start(echo, NULL);
+	pid = fork();
+	if (pid == 0)
+		dial_and_echo(s);
+	_exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+}
+
 static void in_a_world(const char *host, const char *hosts)
 {
 	/* Nobody listens at the first address; and the answer comes over TCP only. */
@@ -218,11 +232,9 @@ static void in_a_world(const char *host, const char *hosts)
 		if (enter_world() < 0 || replace("/etc/hosts", hosts) < 0 ||
 		    replace("/etc/resolv.conf", "nameserver 127.0.0.1\n") < 0)
 			_exit(2);
-		dns_start(entries, 53);
 		settings_init(&s);
 		strcpy(s.relay_host, host);
-		s.relay_port = peer_start(echo, NULL);
-		dial_and_echo(&s);
+		serve_until_dialled(entries, &s);
 	}
 	expect_success(pid);
 }
