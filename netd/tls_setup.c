@@ -52,7 +52,8 @@ static int pem_grow(struct pem *pem, size_t used, size_t size)
 	if (pem->at)
 		memcpy(bigger, pem->at, used);
 	pem_free(pem);
-	*pem = (struct pem){bigger, size};
+	pem->at = bigger;
+	pem->size = size;
 	return 0;
 }
 

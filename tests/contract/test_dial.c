@@ -146,7 +146,7 @@ static uint16_t deaf_listener(int fillers[8], int *ret_listener)
 	a.sin_port = htons(port);
 	for (int i = 0; i < 8; i++) {
 		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		connect(fillers[i], (struct sockaddr *)&a, sizeof a);
+		(void)connect(fillers[i], (struct sockaddr *)&a, sizeof a);
 	}
 	return port;
 }

@@ -151,9 +151,11 @@ static void tunnel(int listener, void *arg)
 {
 	FD_CLOSE int fd = accept(listener, NULL, NULL);
 	char bytes[4096];
-	ssize_t n = read(fd, bytes, sizeof bytes);
+	ssize_t n;
 
 	(void)arg;
+	if (read(fd, bytes, sizeof bytes) <= 0)
+		return;
 	fd_write_full(fd, "HTTP/1.1 200 OK\r\n\r\n", 19);
 	while ((n = read(fd, bytes, sizeof bytes)) > 0)
 		fd_write_full(fd, bytes, (size_t)n);

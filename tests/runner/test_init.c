@@ -20,7 +20,7 @@ static char address[64];
 /* The first process of a new PID namespace is the next child. */
 static void setup(void)
 {
-	uint16_t port;
+	uint16_t port = 0;
 
 	peer_listen(&port);
 	snprintf(address, sizeof address, "RELAY_ADDR=127.0.0.1:%u", port);

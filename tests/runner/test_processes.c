@@ -26,7 +26,7 @@ static int listener;
 
 static void setup(void)
 {
-	uint16_t port;
+	uint16_t port = 0;
 
 	cr_assert(mkdtemp(folder));
 	snprintf(file, sizeof file, "%s/file", folder);
