@@ -113,6 +113,13 @@ static void scene_init(struct scene *c, const char *san)
 	c->settings.ca_fd = certs_cert_fd(&c->root);
 }
 
+static void scene_end(struct scene *c)
+{
+	dialling_end(&c->dialling);
+	certs_free(&c->root);
+	certs_free(&c->server.id);
+}
+
 static void scene_dial(struct scene *c)
 {
 	c->settings.relay_port = peer_start(serve, &c->server);
@@ -141,7 +148,7 @@ Test(dial_tls, good_certificate_for_a_name, .timeout = 20)
 	cr_assert_not_null(strstr(c.dialling.log, "security=TLSv1.3"));
 	transport_shutdown(c.dialling.transport);
 	cr_assert_eq(dialling_read(c.dialling.transport, &byte, 1), 0);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, certificate_for_an_address, .timeout = 20)
@@ -152,7 +159,7 @@ Test(dial_tls, certificate_for_an_address, .timeout = 20)
 	strcpy(c.settings.relay_host, "127.0.0.1");
 	scene_dial(&c);
 	scene_echoes(&c);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, version_1_2_still_does, .timeout = 20)
@@ -164,7 +171,7 @@ Test(dial_tls, version_1_2_still_does, .timeout = 20)
 	scene_dial(&c);
 	scene_echoes(&c);
 	cr_assert_not_null(strstr(c.dialling.log, "security=TLSv1.2"));
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, server_name_overrides_the_host, .timeout = 20)
@@ -175,7 +182,7 @@ Test(dial_tls, server_name_overrides_the_host, .timeout = 20)
 	strcpy(c.settings.server_name, "relay.test.");
 	scene_dial(&c);
 	scene_echoes(&c);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, wrong_name_is_refused, .timeout = 20)
@@ -188,7 +195,7 @@ Test(dial_tls, wrong_name_is_refused, .timeout = 20)
 		scene_dial(&c);
 		dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS,
 				"the relay's certificate is for another host, not for localhost");
-		dialling_end(&c.dialling);
+		scene_end(&c);
 	}
 }
 
@@ -200,7 +207,7 @@ Test(dial_tls, wrong_address_is_refused, .timeout = 20)
 	strcpy(c.settings.relay_host, "127.0.0.1");
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "another host, not for 127.0.0.1");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, common_name_does_not_count, .timeout = 20)
@@ -211,7 +218,7 @@ Test(dial_tls, common_name_does_not_count, .timeout = 20)
 	strcpy(c.settings.server_name, "relay.test");
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "another host, not for relay.test");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, expired_or_not_yet_valid_is_refused, .timeout = 20)
@@ -219,15 +226,17 @@ Test(dial_tls, expired_or_not_yet_valid_is_refused, .timeout = 20)
 	struct scene c;
 
 	scene_init(&c, "DNS:localhost");
+	certs_free(&c.server.id);
 	c.server.id = certs_issue(&c.root, "DNS:localhost", -3600, -60);
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "the relay's certificate has expired");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 	scene_init(&c, "DNS:localhost");
+	certs_free(&c.server.id);
 	c.server.id = certs_issue(&c.root, "DNS:localhost", 3600, 7200);
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "not yet valid");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, unknown_root_is_refused, .timeout = 20)
@@ -240,7 +249,8 @@ Test(dial_tls, unknown_root_is_refused, .timeout = 20)
 	c.settings.ca_fd = certs_cert_fd(&other);
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "the relay's certificate is from an unknown CA");
-	dialling_end(&c.dialling);
+	scene_end(&c);
+	certs_free(&other);
 }
 
 Test(dial_tls, certificate_itself_may_be_the_trust_anchor, .timeout = 20)
@@ -252,7 +262,7 @@ Test(dial_tls, certificate_itself_may_be_the_trust_anchor, .timeout = 20)
 	c.settings.ca_fd = certs_cert_fd(&c.server.id);
 	scene_dial(&c);
 	scene_echoes(&c);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, version_1_1_is_refused, .timeout = 20)
@@ -264,7 +274,7 @@ Test(dial_tls, version_1_1_is_refused, .timeout = 20)
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "TLS handshake: ");
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, "protocol version");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, peer_without_h2_is_refused, .timeout = 20)
@@ -278,7 +288,7 @@ Test(dial_tls, peer_without_h2_is_refused, .timeout = 20)
 		scene_dial(&c);
 		dialling_failed(&c.dialling, CHANNEL_CLOSE_NOT_HTTP2,
 				"the peer does not speak HTTP/2 (ALPN)");
-		dialling_end(&c.dialling);
+		scene_end(&c);
 	}
 }
 
@@ -294,7 +304,8 @@ Test(dial_tls, client_certificate_is_shown, .timeout = 20)
 	c.settings.key_fd = certs_key_fd(&client, NULL);
 	scene_dial(&c);
 	scene_echoes(&c);
-	dialling_end(&c.dialling);
+	scene_end(&c);
+	certs_free(&client);
 }
 
 Test(dial_tls, missing_client_certificate_is_said_in_the_handshake, .timeout = 20)
@@ -307,7 +318,7 @@ Test(dial_tls, missing_client_certificate_is_said_in_the_handshake, .timeout = 2
 	scene_dial(&c);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS,
 			"the relay wants a client certificate (RELAY_CERT_FILE)");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 /* With TLS 1.3 the client is done before the server has looked. */
@@ -322,7 +333,7 @@ Test(dial_tls, missing_client_certificate_is_an_error_of_the_first_read, .timeou
 	cr_assert_not_null(c.dialling.transport, "%s", c.dialling.log);
 	cr_assert_eq(dialling_read(c.dialling.transport, &byte, 1), -EPROTO);
 	cr_assert_eq(dialling_write(c.dialling.transport, "x", 1), -EPIPE);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 static void garbage(int listener, void *arg)
@@ -352,7 +363,7 @@ Test(dial_tls, peer_that_speaks_no_tls, .timeout = 20)
 		c.settings.relay_port = peer_start(garbage, (void *)(uintptr_t)cases[i].says);
 		dialling_run(&c.dialling, &c.settings, 10000);
 		dialling_failed(&c.dialling, CHANNEL_CLOSE_TLS, cases[i].reason);
-		dialling_end(&c.dialling);
+		scene_end(&c);
 	}
 }
 
@@ -367,7 +378,7 @@ Test(dial_tls, limit_ends_a_handshake_with_a_silent_peer, .timeout = 20)
 	dialling_run(&c.dialling, &c.settings, 300);
 	dialling_failed(&c.dialling, CHANNEL_CLOSE_HANDSHAKE,
 			"300 ms are over, waiting for the TLS handshake");
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 Test(dial_tls, end_without_close_notify_is_an_end, .timeout = 20)
@@ -384,7 +395,7 @@ Test(dial_tls, end_without_close_notify_is_an_end, .timeout = 20)
 		cr_assert_eq(dialling_read(c.dialling.transport, bytes, sizeof bytes), 3);
 		cr_assert_eq(dialling_read(c.dialling.transport, bytes, sizeof bytes), 0);
 		cr_assert_eq(dialling_read(c.dialling.transport, bytes, sizeof bytes), 0);
-		dialling_end(&c.dialling);
+		scene_end(&c);
 	}
 }
 
@@ -411,7 +422,7 @@ Test(dial_tls, short_reads_lose_nothing, .timeout = 30)
 		if (!transport_pending(t) && got < c.server.send)
 			peer_wait(transport_fd(t), POLLIN);
 	}
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 static char nth(size_t i)
@@ -458,7 +469,7 @@ Test(dial_tls, many_pieces_are_joined_and_come_back_in_order, .timeout = 60)
 		got += (size_t)n;
 	}
 	cr_assert(refused);
-	dialling_end(&c.dialling);
+	scene_end(&c);
 }
 
 static void scene_refuses(struct scene *c, const char *reason)
@@ -489,10 +500,14 @@ Test(dial_tls, unusable_roots_are_named, .timeout = 20)
 		fd_close(&c.settings.ca_fd);
 		c.settings.ca_fd = certs_text_fd(cases[i].text);
 		scene_refuses(&c, cases[i].reason);
+		certs_free(&c.root);
+		certs_free(&c.server.id);
 	}
 	scene_init(&c, "DNS:localhost");
 	fd_close(&c.settings.ca_fd);
 	scene_refuses(&c, "RELAY_CA_FILE: not set, and no CA bundle was found");
+	certs_free(&c.root);
+	certs_free(&c.server.id);
 }
 
 /* One certificate, then filler up to exactly size bytes. */
@@ -520,12 +535,14 @@ Test(dial_tls, roots_below_at_and_above_their_limit, .timeout = 30)
 		c.settings.ca_fd = long_bundle(&c.root, LIMIT_PEM - (size_t)below);
 		scene_dial(&c);
 		scene_echoes(&c);
-		dialling_end(&c.dialling);
+		scene_end(&c);
 	}
 	scene_init(&c, "DNS:localhost");
 	fd_close(&c.settings.ca_fd);
 	c.settings.ca_fd = long_bundle(&c.root, LIMIT_PEM + 1);
 	scene_refuses(&c, "more than 4 MiB");
+	certs_free(&c.root);
+	certs_free(&c.server.id);
 }
 
 Test(dial_tls, unusable_certificate_or_key_is_named, .timeout = 20)
@@ -558,6 +575,10 @@ Test(dial_tls, unusable_certificate_or_key_is_named, .timeout = 20)
 	c.settings.ca_fd = certs_cert_fd(&c.root);
 	c.settings.cert_fd = certs_cert_fd(&client);
 	scene_refuses(&c, "RELAY_KEY_FILE: the other one is set, this one is not");
+	certs_free(&c.root);
+	certs_free(&c.server.id);
+	certs_free(&client);
+	certs_free(&other);
 }
 
 static void write_file(const char *dir, const char *name, int from)
@@ -609,6 +630,8 @@ Test(dial_tls, roots_from_a_folder, .timeout = 20)
 	unlink(path);
 	remove_tree(dir, names);
 	scene_refuses(&c, "SSL_CERT_DIR: cannot be opened");
+	scene_end(&c);
+	certs_free(&other);
 }
 
 Test(dial_tls, token_is_kept_and_the_rest_is_wiped, .timeout = 20)
@@ -626,5 +649,6 @@ Test(dial_tls, token_is_kept_and_the_rest_is_wiped, .timeout = 20)
 	cr_assert_str_eq(c.settings.token, "kept");
 	cr_assert_str_eq(c.settings.proxy_password, "");
 	scene_echoes(&c);
-	dialling_end(&c.dialling);
+	scene_end(&c);
+	certs_free(&client);
 }

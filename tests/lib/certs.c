@@ -61,6 +61,13 @@ struct certs_identity certs_issue(const struct certs_identity *issuer, const cha
 	return make(issuer, "relay.test", san, from_s, until_s);
 }
 
+void certs_free(struct certs_identity *id)
+{
+	X509_free(id->cert);
+	EVP_PKEY_free(id->key);
+	*id = (struct certs_identity){0};
+}
+
 static int pem_fd(BIO *text)
 {
 	int fd = memfd_create("pem", MFD_CLOEXEC);

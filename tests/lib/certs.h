@@ -17,6 +17,8 @@ struct certs_identity certs_root(const char *name);
 struct certs_identity certs_issue(const struct certs_identity *issuer, const char *san, long from_s,
 				  long until_s);
 
+void certs_free(struct certs_identity *id);
+
 /* Open descriptors to their PEM texts, at the beginning; the caller's. pass encrypts the key (NULL: not). */
 int certs_cert_fd(const struct certs_identity *id);
 int certs_key_fd(const struct certs_identity *id, const char *pass);
