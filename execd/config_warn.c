@@ -74,6 +74,7 @@ static void warn_of_files(const struct config *c)
 void config_warn(const struct config *c, const struct config_secrets *secrets)
 {
 	uid_t uid = c->command_user.set ? c->command_user.uid : getuid();
+	uid_t netd = c->netd_user.set ? c->netd_user.uid : getuid();
 
 	warn_of_relay(c, secrets);
 	if (!c->trusted && !c->background_kill)
@@ -83,5 +84,8 @@ void config_warn(const struct config *c, const struct config_secrets *secrets)
 	if (uid == 0)
 		log_warn("commands run as uid 0, which is no containment even without capabilities; set "
 			 "SANDBOX_USER");
+	if (netd == 0)
+		log_warn("netd runs as uid 0, without capabilities; give execd CAP_SETUID and CAP_SETGID, or "
+			 "start it as another user");
 	warn_of_files(c);
 }
