@@ -17,7 +17,14 @@ static struct {
 	uint32_t proof_ms;
 } life;
 
+static const struct slot_event no_slot_event;
 static const struct exec_note no_note;
+
+/* Never NULL: a slot's events bring their own, all others have none. */
+static const struct slot_event *slot_of(const struct exec_note *note)
+{
+	return note->slot ? note->slot : &no_slot_event;
+}
 
 void exec_life_init(struct loop *loop, struct execs_counters *counters,
 		    void (*expired)(struct loop_timer *timer, uint64_t now_ms))
@@ -202,7 +209,7 @@ static void answer_unstarted(struct exec *e, enum exec_event event, const struct
 	if (event == EXEC_ON_REFUSE || event == EXEC_ON_RUN_FAILED)
 		exec_outcome_give_reason(e, note->outcome.kind, note->outcome.value);
 	else if (event == EXEC_ON_START_FAILED)
-		exec_outcome_give_reason(e, OUTCOME_START_FAILED, note->slot->value);
+		exec_outcome_give_reason(e, OUTCOME_START_FAILED, slot_of(note)->value);
 	else if (event == EXEC_ON_DIED)
 		slot_lost(e);
 	exec_outcome_by_reason(e);
@@ -262,10 +269,10 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_EXITED:
 		set_timer(e, life.proof_ms);
-		exec_outcome_by_status(e, note->slot);
+		exec_outcome_by_status(e, slot_of(note));
 		break;
 	case EXEC_DO_DECIDE:
-		exec_outcome_by_status(e, note->slot);
+		exec_outcome_by_status(e, slot_of(note));
 		break;
 	case EXEC_DO_KILL:
 		kill_all_of_it(e, event, note);
@@ -298,7 +305,7 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		release_slot(e);
 		break;
 	case EXEC_DO_COUNT:
-		e->alive = note->slot->count;
+		e->alive = slot_of(note)->count;
 		break;
 	case EXEC_DO_FINISH_MIND:
 		mind(e);

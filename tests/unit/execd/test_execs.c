@@ -149,6 +149,7 @@ Test(execs, first_come_first_run)
 	forget_trace();
 	for (uint64_t id = 1; id <= 4; id++) {
 		unsigned slot = id % 2 ? 0 : 1;
+		unsigned long long next = id + 2;
 		char want[64];
 
 		slot_says(SLOT_STARTED, slot);
@@ -156,7 +157,7 @@ Test(execs, first_come_first_run)
 		slot_says(SLOT_EMPTY, slot);
 		forget_trace();
 		drained(id);
-		snprintf(want, sizeof want, "fetch %llu@0;", (unsigned long long)(id + 2));
+		snprintf(want, sizeof want, "fetch %llu@0;", next);
 		expect(want);
 		cr_assert_eq(command_comes(id + 2, 0, 4), 0);
 	}
@@ -282,7 +283,7 @@ Test(execs, maps_every_end_of_the_leader)
 	};
 
 	begin(1);
-	for (uint8_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		exec(1, (uint8_t)(i + 1), .command = "true");
 		slot_says(SLOT_STARTED, 0);
 		forget_trace();

@@ -92,8 +92,8 @@ Test(dedup, what_netd_cannot_hold_is_dropped_replayed_or_refused_but_never_run)
 	expect("duplicate 2;");
 	exec(2, 2, .bad = REFUSAL_MEMORY);
 	expect("refused 2 3;");
-	for (uint8_t bad = 1; bad <= REFUSAL_LAST; bad++) {
-		exec(100, 0, .len = UINT32_MAX, .bad = bad);
+	for (unsigned bad = 1; bad <= REFUSAL_LAST; bad++) {
+		exec(100, 0, .len = UINT32_MAX, .bad = (uint8_t)bad);
 		cr_assert_eq(execs_counters()->running, 1);
 		cr_assert_eq(execs_counters()->waiting, 0);
 	}
