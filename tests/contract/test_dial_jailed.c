@@ -7,21 +7,14 @@
 #include "tests/lib/certs.h"
 #include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/world.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,34 +170,6 @@ Test(dial_jailed, proxy, .timeout = 30)
 	expect_success(pid);
 }
 
-/* A network of our own, where the port of the DNS is free, and our own files in /etc. */
-static int enter_world(void)
-{
-	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-	int fd;
-
-	if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0)
-		return -errno;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (ioctl(fd, SIOCSIFFLAGS, &lo) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
-
-static int replace(const char *path, const char *text)
-{
-	char from[] = "/tmp/netd-etc-XXXXXX";
-	FD_CLOSE int fd = mkstemp(from);
-	int r = fd_write_full(fd, text, strlen(text));
-
-	fchmod(fd, 0644);
-	if (r == 0 && mount(from, path, NULL, MS_BIND, NULL) < 0)
-		r = -errno;
-	unlink(from);
-	return r;
-}
-
 /* The servers die with their parent, but not with one that is jailed: its death may not signal them. */
 static _Noreturn void serve_until_dialled(const struct dns_entry *entries, struct settings *s)
 {
@@ -231,8 +196,7 @@ static void in_a_world(const char *host, const char *hosts)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		if (enter_world() < 0 || replace("/etc/hosts", hosts) < 0 ||
-		    replace("/etc/resolv.conf", "nameserver 127.0.0.1\n") < 0)
+		if (world_enter(hosts, "nameserver 127.0.0.1\n") < 0)
 			_exit(2);
 		settings_init(&s);
 		strcpy(s.relay_host, host);

@@ -4,11 +4,17 @@
 #include "common/fd.h"
 #include "tests/lib/dialling.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/world.h"
 
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct script {
@@ -51,6 +57,17 @@ static void proxy(int listener, void *arg)
 			usleep(1000);
 	}
 	/* The tunnel's other end echoes. */
+	while ((n = read(fd, bytes, sizeof bytes)) > 0)
+		fd_write_full(fd, bytes, (size_t)n);
+}
+
+static void echo(int listener, void *arg)
+{
+	FD_CLOSE int fd = accept(listener, NULL, NULL);
+	char bytes[64];
+	ssize_t n;
+
+	(void)arg;
 	while ((n = read(fd, bytes, sizeof bytes)) > 0)
 		fd_write_full(fd, bytes, (size_t)n);
 }
@@ -251,4 +268,79 @@ Test(dial_proxy, no_proxy_goes_straight, .timeout = 20)
 	cr_assert_not_null(d.transport, "%s", d.log);
 	expect(d.transport, "hello");
 	dialling_end(&d);
+}
+
+#define TINYPROXY "/usr/bin/tinyproxy"
+
+/* Runs tinyproxy until the test ends; returns once it accepts. Nobody else is in this network, so any port
+ * does. */
+static void start_tinyproxy(uint16_t port)
+{
+	char path[] = "/tmp/tinyproxy-XXXXXX";
+	FD_CLOSE int conf = mkstemp(path);
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	FD_CLOSE int probe = -1;
+
+	dprintf(conf, "Port %u\nListen 127.0.0.1\nTimeout 60\nBasicAuth user secret\nLogLevel Critical\n",
+		port);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(TINYPROXY, "tinyproxy", "-d", "-c", path, NULL);
+		_exit(127);
+	}
+	for (int tries = 0; tries < 1000; tries++) {
+		fd_close(&probe);
+		probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(probe, (struct sockaddr *)&a, sizeof a) == 0)
+			break;
+		usleep(10000);
+	}
+	unlink(path);
+}
+
+/* 0, or the number of the step that went wrong. */
+static int dial_through_tinyproxy(const char *password)
+{
+	struct settings s = settings_through(3128);
+	struct dialling d;
+	char bytes[8];
+	int result = 4;
+
+	if (world_enter("127.0.0.1 relay.invalid\n", "nameserver 127.0.0.1\n") < 0)
+		return 2;
+	start_tinyproxy(s.proxy_port);
+	s.relay_port = peer_start(echo, NULL);
+	strcpy(s.proxy_user, "user");
+	strcpy(s.proxy_password, password);
+	dialling_run(&d, &s, 10000);
+	if (!d.transport)
+		result = strstr(d.log, "class=proxy") && strstr(d.log, "the proxy refused: 40") ? 10 : 3;
+	else if (dialling_write(d.transport, "ping", 4) == 0 && dialling_read(d.transport, bytes, 4) == 4 &&
+		 memcmp(bytes, "ping", 4) == 0)
+		result = 0;
+	dialling_end(&d);
+	return result;
+}
+
+static int in_a_child(const char *password)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(dial_through_tinyproxy(password));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+Test(dial_proxy, tinyproxy_with_the_right_and_the_wrong_password, .timeout = 30)
+{
+	if (geteuid() != 0)
+		cr_skip_test("a network namespace needs root");
+	if (access(TINYPROXY, X_OK) < 0)
+		cr_skip_test("no " TINYPROXY);
+	cr_assert_eq(in_a_child("secret"), 0);
+	cr_assert_eq(in_a_child("wrong"), 10);
 }
