@@ -1,0 +1,175 @@
+#include "execd/slot/protocol.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int execd_end, slot_end;
+static uint8_t buf[SLOT_ORDER_MAX];
+
+static void pair(void)
+{
+	cr_assert_eq(slot_pair(&execd_end, &slot_end), 0);
+}
+
+TestSuite(slot_protocol, .init = pair, .timeout = 10);
+
+Test(slot_protocol, an_order_arrives_as_sent)
+{
+	struct slot_order got, order = {
+				   .type = SLOT_ORDER_PIECE,
+				   .value = 0xfedcba98,
+				   .bytes = (const uint8_t *)"abc",
+				   .size = 3,
+			       };
+
+	cr_assert_eq(slot_order_receive(slot_end, buf, true, &got), -EAGAIN);
+	cr_assert_eq(slot_order_send(execd_end, &order), 0);
+	cr_assert_eq(slot_order_receive(slot_end, buf, true, &got), 1);
+	cr_assert_eq(got.type, SLOT_ORDER_PIECE);
+	cr_assert_eq(got.value, 0xfedcba98);
+	cr_assert_eq(got.size, 3);
+	cr_assert_arr_eq(got.bytes, "abc", 3);
+	cr_assert_eq(got.fd_count, 0);
+}
+
+Test(slot_protocol, descriptors_arrive_with_their_order)
+{
+	int p[2];
+	char c;
+	struct slot_order got, order = {.type = SLOT_ORDER_RUN, .fd_count = SLOT_RUN_FDS};
+
+	cr_assert_eq(pipe(p), 0);
+	order.fds[0] = order.fds[1] = order.fds[2] = order.fds[3] = p[0];
+	order.fds[4] = p[1];
+	cr_assert_eq(slot_order_send(execd_end, &order), 0);
+	cr_assert_eq(slot_order_receive(slot_end, buf, false, &got), 1);
+	cr_assert_eq(got.fd_count, SLOT_RUN_FDS);
+	cr_assert_eq(write(got.fds[4], "x", 1), 1);
+	cr_assert_eq(read(got.fds[0], &c, 1), 1);
+	for (size_t i = 0; i < SLOT_RUN_FDS; i++)
+		cr_assert(fcntl(got.fds[i], F_GETFD) & FD_CLOEXEC);
+}
+
+Test(slot_protocol, the_largest_piece_fits)
+{
+	static uint8_t large[SLOT_ORDER_MAX];
+	struct slot_order got, order = {.type = SLOT_ORDER_PIECE, .bytes = large};
+
+	order.size = SLOT_ORDER_MAX - SLOT_ORDER_HEADER;
+	cr_assert_eq(slot_order_send(execd_end, &order), 0);
+	cr_assert_eq(slot_order_receive(slot_end, buf, false, &got), 1);
+	cr_assert_eq(got.size, order.size);
+	order.size++;
+	cr_assert_eq(slot_order_send(execd_end, &order), -EINVAL);
+}
+
+Test(slot_protocol, orders_that_are_none_are_refused)
+{
+	static const struct {
+		uint8_t bytes[9];
+		size_t size;
+	} bad[] = {
+	    {{SLOT_ORDER_KILL, 0, 0, 0, 0, 0, 0}, 7},        {{0, 0, 0, 0, 0, 0, 0, 0}, 8},
+	    {{SLOT_ORDER_LAST + 1, 0, 0, 0, 0, 0, 0, 0}, 8}, {{SLOT_ORDER_KILL, 1, 0, 0, 0, 0, 0, 0}, 8},
+	    {{SLOT_ORDER_KILL, 0, 0, 1, 0, 0, 0, 0}, 8},     {{SLOT_ORDER_RUN, 0, 0, 0, 0, 0, 0, 0}, 8},
+	    {{SLOT_ORDER_CLONE, 0, 0, 0, 0, 0, 0, 0}, 8},
+	};
+	struct slot_order got;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		cr_assert_eq(send(execd_end, bad[i].bytes, bad[i].size, 0), (ssize_t)bad[i].size);
+		cr_assert_eq(slot_order_receive(slot_end, buf, false, &got), -EPROTO, "%zu", i);
+	}
+}
+
+Test(slot_protocol, the_end_is_seen_on_both_sides)
+{
+	struct slot_order order;
+	struct slot_report report = {.type = SLOT_REPORT_EMPTY};
+	int other_execd, other_slot;
+
+	cr_assert_eq(slot_pair(&other_execd, &other_slot), 0);
+	close(other_slot);
+	cr_assert_eq(slot_report_receive(other_execd, &report), 0);
+	cr_assert_eq(slot_order_send(other_execd, &(struct slot_order){.type = SLOT_ORDER_KILL}), -EPIPE);
+	close(execd_end);
+	cr_assert_eq(slot_order_receive(slot_end, buf, false, &order), 0);
+	cr_assert_eq(slot_report_send(slot_end, &report, true), -EPIPE);
+}
+
+Test(slot_protocol, a_report_arrives_as_sent)
+{
+	struct slot_report got, report = {
+				    .type = SLOT_REPORT_EXITED,
+				    .by_kill = true,
+				    .value = 0x80000001,
+				    .pid = -12,
+				    .left_stdout = UINT64_MAX,
+				    .left_stderr = 3,
+				};
+
+	cr_assert_eq(slot_report_receive(execd_end, &got), -EAGAIN);
+	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
+	cr_assert_eq(slot_report_receive(execd_end, &got), 1);
+	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
+	cr_assert(got.by_kill);
+	cr_assert_eq(got.value, 0x80000001);
+	cr_assert_eq(got.pid, -12);
+	cr_assert_eq(got.left_stdout, UINT64_MAX);
+	cr_assert_eq(got.left_stderr, 3);
+}
+
+Test(slot_protocol, reports_that_are_none_are_refused)
+{
+	uint8_t good[SLOT_REPORT_SIZE], bytes[SLOT_REPORT_SIZE + 1] = {0};
+	struct slot_report r = {.type = SLOT_REPORT_READY};
+
+	slot_report_encode(good, &r);
+	cr_assert_eq(slot_report_decode(good, sizeof good, &r), 0);
+	cr_assert_eq(slot_report_decode(good, sizeof good - 1, &r), -EPROTO);
+	memcpy(bytes, good, sizeof good);
+	cr_assert_eq(slot_report_decode(bytes, sizeof bytes, &r), -EPROTO);
+	for (size_t i = 1; i < 4; i++) {
+		memcpy(bytes, good, sizeof good);
+		bytes[i] = 2;
+		cr_assert_eq(slot_report_decode(bytes, sizeof good, &r), -EPROTO, "byte %zu", i);
+	}
+	for (unsigned type = 0; type < 256; type++) {
+		memcpy(bytes, good, sizeof good);
+		bytes[0] = (uint8_t)type;
+		cr_assert_eq(slot_report_decode(bytes, sizeof good, &r) == 0,
+			     type >= SLOT_REPORT_READY && type <= SLOT_REPORT_LAST, "type %u", type);
+	}
+}
+
+/* execd's receive must not come to own what a slot sends. */
+Test(slot_protocol, execd_takes_no_descriptors)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	uint8_t bytes[SLOT_REPORT_SIZE];
+	struct iovec iov = {bytes, sizeof bytes};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof control.bytes};
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+	struct slot_report r = {.type = SLOT_REPORT_READY};
+	int fd = 0;
+
+	slot_report_encode(bytes, &r);
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(h), &fd, sizeof fd);
+	/* From Linux 6.16 on it does not even leave the sender. */
+	if (sendmsg(slot_end, &m, 0) < 0)
+		return;
+	cr_assert_eq(slot_report_receive(execd_end, &r), -EPROTO);
+}
