@@ -10,15 +10,12 @@
 #include <unistd.h>
 
 #define PASS_MAX       256u
-#define BUSY_MS        2u
-#define QUIET_MAX_MS   200u
 #define STILL_ALIVE_MS 1000u
 
 static struct {
 	struct loop_timer timer;
 	struct sweep sweep;
 	bool looking;
-	uint32_t wait_ms;
 	uint64_t told_ms;
 } orphans;
 
@@ -54,11 +51,7 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 		orphans.told_ms = now_ms;
 		tell(SLOT_STILL_ALIVE, found < 0 ? 0 : (uint32_t)found);
 	}
-	if (orphans.sweep.stubborn || orphans.sweep.passes < 3)
-		orphans.wait_ms = BUSY_MS;
-	else if (orphans.wait_ms < QUIET_MAX_MS)
-		orphans.wait_ms *= 2;
-	loop_timer_set(pool.loop, timer, now_ms + orphans.wait_ms);
+	loop_timer_set(pool.loop, timer, now_ms + orphans.sweep.again_ms);
 }
 
 void orphans_look(void)
@@ -71,7 +64,6 @@ void orphans_look(void)
 		orphans.timer.fire = on_timer;
 		sweep_begin(&orphans.sweep, getpid(), is_known);
 	}
-	orphans.wait_ms = BUSY_MS;
 	loop_timer_set(pool.loop, &orphans.timer, now);
 }
 

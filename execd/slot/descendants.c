@@ -35,6 +35,8 @@ static struct walk {
 	void *owner;
 	unsigned max;
 	unsigned count;
+	unsigned looked;     /* at others' children */
+	unsigned recorded;   /* in found */
 	struct known parent; /* whose children are being read */
 	struct known found[DESCENDANTS_MAX];
 } walk;
@@ -71,29 +73,37 @@ size_t descendants_parse_children(const char *text, size_t size, bool last, pid_
 	return count;
 }
 
+/* Moves *at to the next field, which one space precedes, and over its digits. False at the end. */
+static bool next_number(const char **at, const char *end, unsigned long long *ret)
+{
+	const char *p = memchr(*at, ' ', (size_t)(end - *at));
+
+	*ret = 0;
+	if (!p)
+		return false;
+	for (p++; p < end && is_digit(*p); p++)
+		*ret = *ret * 10 + (unsigned)(*p - '0');
+	*at = p;
+	return true;
+}
+
 bool descendants_parse_stat(const char *text, size_t size, struct descendants_stat *ret)
 {
-	const char *p = memrchr(text, ')', size);
-	const char *end = text + size;
-	unsigned long long fields[2] = {0, 0}; /* 4 and 22 */
-	int field = 2;
+	const char *end = text + size, *p = memrchr(text, ')', size);
+	unsigned long long field[23];
+	bool dead;
 
-	/* ") S 123 …": one space before each field */
-	for (p = p ? p + 1 : end; p < end && field < 22; p++) {
-		if (*p != ' ')
-			continue;
-		field++;
-		if (field == 4 || field == 22) {
-			unsigned long long *value = &fields[field == 22];
-
-			for (p++; p < end && is_digit(*p); p++)
-				*value = *value * 10 + (unsigned)(*p - '0');
-			p--;
-		}
-	}
-	if (field < 22 || fields[0] > INT32_MAX)
+	if (!p || end - p < 3)
 		return false;
-	*ret = (struct descendants_stat){.parent = (pid_t)fields[0], .started = fields[1]};
+	dead = p[2] == 'Z' || p[2] == 'X';
+	for (int i = 3; i <= 22; i++) {
+		if (!next_number(&p, end, &field[i]))
+			return false;
+	}
+	if (field[4] > INT32_MAX)
+		return false;
+	*ret = (struct descendants_stat){
+	    .parent = (pid_t)field[4], .zombie = dead && field[20] <= 1, .started = field[22]};
 	return true;
 }
 
@@ -124,15 +134,19 @@ static bool is_held(int pidfd)
 	return pidfd >= 0 && (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno != ESRCH);
 }
 
+/* What there is no room for is visited all the same, only not descended to. */
 static void take(const struct descendant *d, unsigned long long started)
 {
-	walk.found[walk.count++] = (struct known){.pid = d->pid, .started = started};
+	if (walk.recorded < walk.max)
+		walk.found[walk.recorded++] = (struct known){.pid = d->pid, .started = started};
+	walk.count++;
 	if (walk.visit)
 		walk.visit(d, walk.owner);
 }
 
 /* One of our own children, from our own list. No further look makes this fast, which matters: what flees by
- * forking comes to us, its subreaper, with every step. */
+ * forking comes to us, its subreaper, with every step. Nor is there a limit, for the newest come last: behind
+ * thousands of zombies they would never have their turn. */
 static void found_own(pid_t pid)
 {
 	if (!walk.spare || !walk.spare(pid))
@@ -146,9 +160,9 @@ static void found_other(pid_t pid)
 	struct descendant d = {.pid = pid, .pidfd = fd};
 	struct descendants_stat stat;
 
-	if (fd < 0 && !refused)
+	if (walk.looked++ >= walk.max || (fd < 0 && !refused))
 		return;
-	if (!read_stat(pid, &stat))
+	if (!read_stat(pid, &stat) || stat.zombie)
 		return;
 	d.own_child = stat.parent == getpid();
 	if (d.own_child && walk.spare && walk.spare(pid))
@@ -163,8 +177,6 @@ static void found_other(pid_t pid)
 
 static void found(pid_t pid)
 {
-	if (walk.count >= walk.max)
-		return;
 	if (walk.parent.pid == getpid())
 		found_own(pid);
 	else
@@ -195,7 +207,7 @@ static void read_children(int task, const char *tid)
 		have = rest;
 		for (size_t i = 0; i < count; i++)
 			found(pids[i]);
-	} while (n > 0 && walk.count < walk.max);
+	} while (n > 0);
 }
 
 /* Calls visit with the folder of a process's threads and the name of each in it. */
@@ -239,11 +251,11 @@ int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 	walk.visit = visit;
 	walk.owner = owner;
 	walk.max = max < DESCENDANTS_MAX ? max : DESCENDANTS_MAX;
-	walk.count = 0;
+	walk.count = walk.looked = walk.recorded = 0;
 	err = each_thread(root, visit_children, NULL);
 	if (err < 0)
 		return err;
-	for (unsigned at = 0; at < walk.count && walk.count < walk.max; at++) {
+	for (unsigned at = 0; at < walk.recorded; at++) {
 		walk.parent = walk.found[at];
 		if (is_same(&walk.parent))
 			each_thread(walk.parent.pid, visit_children, NULL);

@@ -20,9 +20,10 @@ struct descendant {
 	bool own_child; /* of the caller, who alone can reap it: its number is not given away */
 };
 
-/* Calls visit (NULL: none) for each descendant of root, at once when it is found, at most max of them. A
- * child of root for which spare says true is left out, with all below it; NULL: none. Their number, or -errno
- * when /proc has nothing on root. */
+/* Calls visit (NULL: none) for each descendant of root, at once when it is found: all own children of the
+ * caller, zombies among them, and of the others those that are none, at most max looked at. A child of root
+ * for which spare says true is left out, with all below it; NULL: none. Their number, or -errno when /proc
+ * has nothing on root. */
 int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 		     void (*visit)(const struct descendant *d, void *owner), void *owner);
 
@@ -37,6 +38,7 @@ size_t descendants_parse_children(const char *text, size_t size, bool last, pid_
 /* What /proc/<pid>/stat says of who a process is. */
 struct descendants_stat {
 	pid_t parent;
+	bool zombie;                /* wholly: a first thread that ended before the others is none */
 	unsigned long long started; /* clock ticks after boot (proc(5), field 22) */
 };
 

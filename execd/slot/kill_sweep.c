@@ -6,8 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BIND_FROM 1u /* stubborn passes before */
-#define IDLE_FROM 8u
+#define BIND_FROM   1u /* passes before that found no fewer */
+#define IDLE_FROM   8u /* passes before that found more */
+#define FIRST_MAX   512u
+#define WAIT_MAX_MS 50u
 
 struct pass {
 	bool idle;
@@ -61,23 +63,37 @@ static void bind_self(struct sweep *sweep, struct pass *pass, cpu_set_t *ret_bef
 	pass->bind = sched_setaffinity(0, sizeof pass->cpu, &pass->cpu) == 0;
 }
 
+/* No rest while it grows. What is killed needs a moment to die, and the CPU, before another look is worth it.
+ */
+static unsigned next_wait(const struct sweep *sweep, int found)
+{
+	if (sweep->passes == 0 || found > sweep->found)
+		return 0;
+	if (found == sweep->found)
+		return sweep->again_ms < WAIT_MAX_MS / 10 ? sweep->again_ms + 1 : WAIT_MAX_MS / 10;
+	return sweep->again_ms * 2 < WAIT_MAX_MS ? sweep->again_ms * 2 + 1 : WAIT_MAX_MS;
+}
+
 int sweep_pass(struct sweep *sweep, unsigned max)
 {
-	struct pass pass = {.idle = sweep->stubborn_passes >= IDLE_FROM};
+	struct pass pass = {.idle = sweep->grew >= IDLE_FROM};
 	cpu_set_t before;
 	int found;
 
-	if (sweep->stubborn_passes >= BIND_FROM)
+	if (sweep->stayed >= BIND_FROM)
 		bind_self(sweep, &pass, &before);
 	/* Those that fork when their parent dies must not be able to before the first one dies. */
-	found = descendants_walk(sweep->root, sweep->spare, max, visit, &pass);
+	found = descendants_walk(sweep->root, sweep->spare, max < FIRST_MAX ? max : FIRST_MAX, visit, &pass);
 	pass.kill = true;
 	if (found > 0)
 		found = descendants_walk(sweep->root, sweep->spare, max, visit, &pass);
 	if (pass.bind)
 		sched_setaffinity(0, sizeof before, &before);
-	sweep->stubborn = sweep->passes > 0 && found >= sweep->found;
-	sweep->stubborn_passes += sweep->stubborn;
+	if (sweep->passes > 0) {
+		sweep->stayed += found >= sweep->found;
+		sweep->grew += found > sweep->found;
+	}
+	sweep->again_ms = next_wait(sweep, found);
 	sweep->passes++;
 	sweep->found = found;
 	return found;

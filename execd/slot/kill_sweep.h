@@ -18,10 +18,11 @@ struct sweep {
 	pid_t root;
 	bool (*spare)(pid_t child); /* see descendants_walk */
 	unsigned passes;
-	int found;     /* in the last pass */
-	bool stubborn; /* it found no fewer than the one before */
-	unsigned stubborn_passes;
-	int cpu; /* that the tree is bound to, -1: not bound */
+	int found;         /* in the last pass */
+	unsigned stayed;   /* passes that found no fewer than the one before */
+	unsigned grew;     /* passes that found more */
+	unsigned again_ms; /* the rest before the next pass */
+	int cpu;           /* that the tree is bound to, -1: not bound */
 };
 
 void sweep_begin(struct sweep *sweep, pid_t root, bool (*spare)(pid_t child));

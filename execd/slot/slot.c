@@ -24,9 +24,8 @@
 #include <unistd.h>
 
 #define STILL_ALIVE_MS 1000u
-#define REAP_BATCH     1024 /* between two looks at the socket: execd's death must be noticed */
-#define KILL_FIRST_MS  1u
-#define KILL_MAX_MS    50u
+#define REAP_BATCH     65536 /* between two looks at the socket: execd's death must be noticed */
+#define KILL_AGAIN_MS  10u
 
 enum slot_state {
 	IDLE,
@@ -52,7 +51,6 @@ static struct slot {
 	int readers[2];
 	uint64_t alive_at_ms;
 	uint64_t kill_at_ms;
-	uint32_t kill_wait_ms;
 	struct sweep sweep;
 	struct mind mind;
 	struct command command;
@@ -91,7 +89,6 @@ static void begin_kill(void)
 		return;
 	slot.killing = true;
 	slot.kill_at_ms = now;
-	slot.kill_wait_ms = KILL_FIRST_MS;
 	slot.alive_at_ms = now + STILL_ALIVE_MS;
 	sweep_begin(&slot.sweep, getpid(), NULL);
 }
@@ -295,14 +292,12 @@ static uint32_t count_below(void)
 
 static void kill_once(uint64_t now)
 {
-	bool busy = false;
-
-	if (!slot.landlock_kill || kill_landlock(getppid()) < 0)
-		busy = sweep_pass(&slot.sweep, DESCENDANTS_MAX) > 0 &&
-		       (slot.sweep.passes < 3 || slot.sweep.stubborn);
-	if (!busy && slot.kill_wait_ms < KILL_MAX_MS)
-		slot.kill_wait_ms *= 2;
-	slot.kill_at_ms = now + (busy ? 0 : slot.kill_wait_ms);
+	if (slot.landlock_kill && kill_landlock(getppid()) == 0) {
+		slot.kill_at_ms = now + KILL_AGAIN_MS;
+		return;
+	}
+	sweep_pass(&slot.sweep, DESCENDANTS_MAX);
+	slot.kill_at_ms = now + slot.sweep.again_ms;
 }
 
 /* All that is due now. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define LIFE_S    20
+#define BIRTHS    6000
 #define BOMB      300
 #define SWARM     64
 #define THREADS   50
@@ -27,6 +28,7 @@
 static int file = -1;
 static const char *file_name;
 static const char *self;
+static int *births; /* shared by all of a shape that forks */
 
 static void mark(void)
 {
@@ -80,8 +82,11 @@ static _Noreturn void stay(void)
 static _Noreturn void chain(long us)
 {
 	for (;;) {
-		pid_t pid = fork();
+		pid_t pid;
 
+		if (__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST) >= BIRTHS)
+			stay();
+		pid = fork();
 		if (pid > 0)
 			_exit(0);
 		if (pid < 0)
@@ -161,10 +166,8 @@ static void tight(void)
 /* Grows by doubling until BOMB processes were born, then each stays. */
 static void bomb(void)
 {
-	int *born = mmap(NULL, sizeof *born, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
 	ignore_all();
-	while (__atomic_fetch_add(born, 1, __ATOMIC_SEQ_CST) < BOMB) {
+	while (__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST) < BOMB) {
 		if (fork() == 0)
 			setsid();
 	}
@@ -176,6 +179,7 @@ static void vforks(void)
 {
 	mark();
 	check_end();
+	nap(1000);
 	for (;;) {
 		pid_t pid = vfork();
 
@@ -217,7 +221,11 @@ static void guardians(void)
 			continue;
 		setsid();
 		for (;;) {
-			pid_t pid = fork(), parent;
+			pid_t pid, parent;
+
+			if (__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST) >= BIRTHS)
+				stay();
+			pid = fork();
 
 			mark();
 			check_end();
@@ -285,6 +293,9 @@ int main(int argc, char **argv)
 	file_name = argv[2];
 	file = open(file_name, O_WRONLY | O_APPEND | O_CREAT, 0666);
 	if (file < 0)
+		return 2;
+	births = mmap(NULL, sizeof *births, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (births == MAP_FAILED)
 		return 2;
 	end_s();
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

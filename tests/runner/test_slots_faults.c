@@ -60,6 +60,12 @@ static pid_t child_named(const char *name, int number)
 	return found;
 }
 
+static void send_signal(pid_t pid, int sig)
+{
+	cr_assert_gt(pid, 1);
+	cr_assert_eq(kill(pid, sig), 0);
+}
+
 static bool lives(pid_t pid)
 {
 	return kill(pid, 0) == 0;
@@ -103,7 +109,7 @@ Test(slots_faults, a_slot_that_is_killed_takes_its_exec_with_it)
 
 	start(true);
 	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
-	cr_assert_eq(kill(pid, SIGKILL), 0);
+	send_signal(pid, SIGKILL);
 	rig_until(slot, SLOT_DIED);
 	until_replaced(slot, leader, escapee);
 }
@@ -115,7 +121,7 @@ Test(slots_faults, a_slot_that_is_stopped_counts_as_dead)
 
 	start(true);
 	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
-	cr_assert_eq(kill(pid, SIGSTOP), 0);
+	send_signal(pid, SIGSTOP);
 	rig_until(slot, SLOT_DIED);
 	until_replaced(slot, leader, escapee);
 }
@@ -164,7 +170,7 @@ Test(slots_faults, the_exit_of_a_leader_outlives_its_slot)
 	slot = rig_run("sleep 1000 & echo $PPID; exit 3", NULL);
 	rig_until(slot, SLOT_MINDING);
 	rig_until_output(slot, "\n");
-	cr_assert_eq(kill(atoi(rig_execs[slot].out), SIGKILL), 0);
+	send_signal(atoi(rig_execs[slot].out), SIGKILL);
 	rig_until(slot, SLOT_EMPTY);
 	cr_assert_str_eq(rig_execs[slot].order, "sxmdE");
 	cr_assert(WEXITSTATUS(rig_execs[slot].wait_status) == 3);
@@ -177,7 +183,7 @@ Test(slots_faults, slots_that_die_idle_are_replaced)
 	start(false);
 	rig_do("true", NULL, NULL);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(kill(child_named("slot", 0), SIGKILL), 0);
+		send_signal(child_named("slot", 0), SIGKILL);
 	rig_for(50);
 	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 2; rig_pass())
 		cr_assert(clock_now_ms() < end, "no new slot");
@@ -194,7 +200,7 @@ static void replace_warden(int sig)
 	slot = rig_run_open("read x; exit 4");
 	rig_until(slot, SLOT_STARTED);
 	warden = child_named("warden", 0);
-	cr_assert_eq(kill(warden, sig), 0);
+	send_signal(warden, sig);
 	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS;
 	     child_named("warden", 0) == 0 || child_named("warden", 0) == warden; rig_pass())
 		cr_assert(clock_now_ms() < end, "no new warden");
@@ -203,7 +209,7 @@ static void replace_warden(int sig)
 	cr_assert(WEXITSTATUS(rig_execs[slot].wait_status) == 4, "its slots are untouched");
 	rig_release(slot);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(kill(child_named("slot", 0), SIGKILL), 0);
+		send_signal(child_named("slot", 0), SIGKILL);
 	rig_for(50);
 	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 2; rig_pass())
 		cr_assert(clock_now_ms() < end, "no new slot");
@@ -249,6 +255,7 @@ Test(slots_faults, the_sweep_spares_netd)
 
 	start(false);
 	netd = fork();
+	cr_assert_geq(netd, 0);
 	if (netd == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
@@ -256,7 +263,7 @@ Test(slots_faults, the_sweep_spares_netd)
 	}
 	slots_spare(netd);
 	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
-	cr_assert_eq(kill(pid, SIGKILL), 0);
+	send_signal(pid, SIGKILL);
 	rig_until(slot, SLOT_EMPTY);
 	cr_assert(!lives(escapee));
 	cr_assert(lives(netd));
@@ -308,10 +315,11 @@ static void kill_execd(bool background_kill)
 	execd = fork();
 	if (execd == 0)
 		be_execd(path);
+	cr_assert_gt(execd, 0);
 	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; size_of(path) < 1000; usleep(1000))
 		cr_assert(clock_now_ms() < end, "the shapes do not start");
 	killed = clock_now_ms();
-	cr_assert_eq(kill(execd, SIGKILL), 0);
+	send_signal(execd, SIGKILL);
 	/* All come to us: when we have no child any more, nothing is left. */
 	while (waitpid(-1, NULL, WNOHANG | __WALL) >= 0 || errno != ECHILD) {
 		cr_assert(clock_now_ms() < killed + RIG_WAIT_MS, "something lives on");

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -52,21 +53,47 @@ Test(slot_descendants, stores_no_more_than_asked_and_nothing_that_is_no_pid)
 	cr_assert_eq(pids[0], INT32_MAX);
 }
 
-static pid_t parent(const char *text)
+#define REST " 5 5 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654321 1000 1"
+
+static bool parse_stat(const char *text, struct descendants_stat *ret)
 {
-	return descendants_parse_parent(text, strlen(text));
+	return descendants_parse_stat(text, strlen(text), ret);
 }
 
-Test(slot_descendants, finds_the_parent_behind_any_name)
+Test(slot_descendants, finds_parent_and_start_behind_any_name)
 {
-	cr_assert_eq(parent("12 (bash) S 345 12 12 0"), 345);
-	cr_assert_eq(parent("12 (a) R 7) S 345 12"), 345);
-	cr_assert_eq(parent("12 (1 2 3) Z 1 12"), 1);
-	cr_assert_eq(parent("12 (x) S 0 0"), 0);
-	cr_assert_eq(parent("12 (x"), 0);
-	cr_assert_eq(parent("12 (x)"), 0);
-	cr_assert_eq(parent("12 (x) S"), 0);
-	cr_assert_eq(parent(""), 0);
+	static const char *const names[] = {"bash", "a) R 7", "1 2 3", "(((", ")", ""};
+	struct descendants_stat stat;
+	char text[256];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(text, sizeof text, "12 (%s) S 345" REST, names[i]);
+		cr_assert(parse_stat(text, &stat), "%s", text);
+		cr_assert_eq(stat.parent, 345, "%s", text);
+		cr_assert_eq(stat.started, 987654321, "%s", text);
+	}
+}
+
+Test(slot_descendants, tells_a_zombie_from_a_process_whose_first_thread_ended)
+{
+	struct descendants_stat stat;
+
+	cr_assert(parse_stat("12 (x) S 345" REST, &stat) && !stat.zombie);
+	cr_assert(parse_stat("12 (x) Z 345" REST, &stat) && stat.zombie);
+	cr_assert(parse_stat("12 (x) Z 345 5 5 0 -1 1 1 2 3 4 5 6 7 8 20 0 2 0 9 1", &stat) && !stat.zombie);
+}
+
+Test(slot_descendants, takes_no_stat_that_ends_too_soon)
+{
+	static const char text[] = "12 (x) S 345" REST;
+	size_t needed = strlen(text) - strlen("87654321 1000 1");
+	struct descendants_stat stat;
+
+	for (size_t size = 0; size + 1 < needed; size++)
+		cr_assert(!descendants_parse_stat(text, size, &stat), "%zu", size);
+	cr_assert(descendants_parse_stat(text, needed, &stat));
+	cr_assert(!parse_stat("12 (x", &stat));
+	cr_assert(!parse_stat("12 (x) S 99999999999" REST, &stat));
 }
 
 static pid_t family(int ready)
@@ -112,12 +139,14 @@ Test(slot_descendants, walks_all_but_what_is_spared)
 
 	cr_assert_eq(pipe(p), 0);
 	a = family(p[1]);
+	cr_assert_gt(a, 0);
 	b = family(p[1]);
+	cr_assert_gt(b, 0);
 	for (int i = 0; i < 4; i++)
 		cr_assert_eq(read(p[0], c, 1), 1);
 	cr_assert_eq(descendants_walk(getpid(), NULL, DESCENDANTS_MAX, note, &own), 6);
 	cr_assert_eq(own, 2);
-	cr_assert_eq(descendants_walk(getpid(), NULL, 4, NULL, NULL), 4);
+	cr_assert_eq(descendants_walk(getpid(), NULL, 1, NULL, NULL), 3);
 	cr_assert_eq(descendants_walk(a, NULL, DESCENDANTS_MAX, NULL, NULL), 2);
 	spared = b;
 	cr_assert_eq(descendants_walk(getpid(), is_spared, DESCENDANTS_MAX, NULL, NULL), 3);
