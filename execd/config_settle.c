@@ -27,13 +27,14 @@ static int check_limits(const struct config *c, struct config_error *e)
 	rlim_t files = DESCRIPTORS_OURS + LIMIT_MINDERS * DESCRIPTORS_PER_MINDER +
 		       c->max_concurrent * DESCRIPTORS_PER_PLACE;
 	rlim_t processes = PROCESSES_OURS + c->max_concurrent * PROCESSES_PER_PLACE;
+	uid_t uid = c->command_user.set ? c->command_user.uid : getuid();
 	struct rlimit has;
 
 	if (getrlimit(RLIMIT_NOFILE, &has) == 0 && has.rlim_max < files)
 		return config_refuse(
 		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu descriptors; the hard limit is %llu",
 		    c->max_concurrent, (unsigned long long)files, (unsigned long long)has.rlim_max);
-	if (getuid() != 0 && getrlimit(RLIMIT_NPROC, &has) == 0 && has.rlim_max < processes)
+	if (uid != 0 && getrlimit(RLIMIT_NPROC, &has) == 0 && has.rlim_max < processes)
 		return config_refuse(
 		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu processes; the hard limit is %llu",
 		    c->max_concurrent, (unsigned long long)processes, (unsigned long long)has.rlim_max);

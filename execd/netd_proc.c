@@ -184,6 +184,8 @@ static void on_idle(void *owner)
 static void on_goaway(void *owner)
 {
 	(void)owner;
+	if (np.goaway || np.stopped)
+		return;
 	log_info("relay is going away");
 	np.goaway = true;
 	execs_goaway(on_idle, NULL);

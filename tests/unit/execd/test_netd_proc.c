@@ -423,6 +423,20 @@ Test(netd_proc, waits_after_a_goaway_to_a_young_connection)
 	cr_assert_eq(spawned, 2);
 }
 
+/* A second one, or one during the shutdown, would take the place of who waits for the answers. */
+Test(netd_proc, hears_one_goaway_and_none_while_it_leaves)
+{
+	attach();
+	channel.events->goaway(NULL);
+	channel.events->goaway(NULL);
+	cr_assert_eq(goaways, 1);
+	next(1000);
+	attach();
+	netd_proc_stop_dialling();
+	channel.events->goaway(NULL);
+	cr_assert_eq(goaways, 1);
+}
+
 Test(netd_proc, keeps_the_ping_interval_that_was_learnt)
 {
 	attach();
