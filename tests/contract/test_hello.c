@@ -97,6 +97,26 @@ Test(hello, needs_no_response_headers)
 	stage_close(s);
 }
 
+/* Its windows are then what they are without our SETTINGS. */
+Test(hello, needs_no_answer_to_its_settings)
+{
+	struct relay_exec *exec;
+	char *input = calloc(1, 300000);
+	struct stage *s;
+
+	cr_assert(input);
+	s = stage_prepare();
+	relay_manners(s->relay)->no_settings_ack = true;
+	worker_start(&s->worker, s->relay, WORKER_SETTINGS());
+	stage_reattach(s);
+	exec =
+	    stage_send(s, &(struct relay_request){.command = "wc -c", .input = input, .input_size = 300000});
+	stage_expect_end(exec, 0);
+	stage_expect_out(exec, "300000\n");
+	free(input);
+	stage_close(s);
+}
+
 Test(hello, comes_with_the_token_of_the_file)
 {
 	static const struct relay_token own = {"sbx", "from-the-file"};

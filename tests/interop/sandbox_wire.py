@@ -25,7 +25,13 @@ def _generate():
             sys.path.remove(out)
 
 
-pb = _generate()
+# Why the tests of this folder that need both cannot run; None: they can.
+MISSING = None if grpc else "python3-grpcio is missing"
+pb = None
+try:
+    pb = _generate()
+except (ImportError, FileNotFoundError, subprocess.CalledProcessError) as why:
+    MISSING = MISSING or f"protoc or python3-protobuf is missing: {why}"
 
 OPTIONS = [("grpc.max_receive_message_length", 96 << 20), ("grpc.max_send_message_length", 96 << 20)]
 

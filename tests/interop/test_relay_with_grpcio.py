@@ -9,14 +9,14 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sandbox_wire as wire  # noqa: E402
 
-if wire.grpc is not None:
+if not wire.MISSING:
     from grpcio_worker import Worker
 
 RELAY = os.path.join(wire.BUILD, "test-relay")
 pb = wire.pb
 
 
-@unittest.skipIf(wire.grpc is None, "python3-grpcio is missing")
+@unittest.skipIf(wire.MISSING, wire.MISSING)
 class RelayWithGrpcio(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -84,11 +84,10 @@ class RelayWithGrpcio(unittest.TestCase):
         self.assertEqual(self.collect(events), (b"", b"", -1))
 
     def test_cancel_becomes_an_abort(self):
-        self.call(5, "wait for the abort").cancel()
-        # Cancelled before it left, it never reaches the worker: then there is nothing to abort.
-        later = self.call(6, "wait for the abort")
-        self.worker.wait(lambda: 5 in self.worker.aborts, 1)
-        later.cancel()
+        call = self.call(5, "wait for the abort")
+        self.assertTrue(self.worker.wait(lambda: 5 in self.worker.ids))
+        call.cancel()
+        self.assertTrue(self.worker.wait(lambda: 5 in self.worker.aborts))
         self.assertEqual(self.collect(self.call(7, "exit 3"))[2], 3)
 
     def test_unknown_sandbox_and_method(self):
@@ -150,7 +149,82 @@ class RelayWithGrpcio(unittest.TestCase):
             time.sleep(0.01)
 
 
+@unittest.skipIf(wire.MISSING, wire.MISSING)
+class MisbehaviourOnRequest(unittest.TestCase):
+    """`serve --control` and --manner, as a gRPC client sees them."""
+
+    def serve(self, *args):
+        self.relay = subprocess.Popen(
+            [RELAY, "serve", "--listen", "127.0.0.1:0", "--control", *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.address = "127.0.0.1:" + self.relay.stdout.readline().split()[-1]
+
+    def tearDown(self):
+        self.relay.send_signal(signal.SIGTERM)
+        self.assertEqual(self.relay.wait(10), 0)
+        self.relay.stdin.close()
+        self.relay.stdout.close()
+
+    def order(self, line):
+        self.relay.stdin.write(line + "\n")
+        self.relay.stdin.flush()
+        return self.relay.stdout.readline().strip()
+
+    def order_when_attached(self, line):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if self.order(line) == "ok":
+                return
+            time.sleep(0.02)
+        raise AssertionError("nobody has attached")
+
+    def status_after(self, line):
+        worker = Worker(self.address, "sbx", "t")
+        self.order_when_attached(line)
+        self.assertTrue(worker.wait(lambda: worker.status is not None), line)
+        worker.close()
+        return worker.status
+
+    def test_ends(self):
+        self.serve("--token", "t")
+        self.assertEqual(self.order("cut"), "no")
+        self.assertEqual(self.status_after("end"), wire.grpc.StatusCode.OK)
+        for line in ("cut", "reset", "middle", "calm"):
+            self.assertEqual(self.status_after(line), wire.grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(self.order("nonsense"), "no")
+
+    def test_without_a_token_nobody_attaches(self):
+        self.serve()
+        worker = Worker(self.address, "sbx", "t")
+        self.assertTrue(worker.wait(lambda: worker.status is not None))
+        self.assertEqual(worker.status, wire.grpc.StatusCode.OK)
+        worker.close()
+
+    def test_manners(self):
+        self.serve("--token", "t", "--manner", "refuse")
+        worker = Worker(self.address, "sbx", "t")
+        self.assertTrue(worker.wait(lambda: worker.status is not None))
+        self.assertEqual(worker.status, wire.grpc.StatusCode.OK)
+        worker.close()
+        bad = subprocess.run([RELAY, "serve", "--manner", "none-such"], capture_output=True, check=False)
+        self.assertEqual(bad.returncode, 2)
+
+    def test_output_through_tiny_windows_in_single_bytes(self):
+        self.serve("--token", "t", "--manner", "byte-frames", "--manner", "initial-window=7")
+        worker = Worker(self.address, "sbx", "t")
+        self.order_when_attached("stall off")
+        channel = wire.grpc.insecure_channel(self.address)
+        request = pb.ExecRequest(sandbox_id="sbx")
+        getattr(request, "exec").CopyFrom(pb.Exec(req_id=1, command="seq 1 200"))
+        events = list(wire.harness_exec(channel)(request, timeout=20))
+        out = b"".join(e.chunk.data for e in events if e.WhichOneof("event") == "chunk")
+        self.assertEqual(out, b"".join(b"%d\n" % i for i in range(1, 201)))
+        channel.close()
+        worker.close()
+
+
 if __name__ == "__main__":
-    if wire.grpc is None:
-        print("skipped: relay_with_grpcio: python3-grpcio is missing")
     unittest.main(verbosity=2)

@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sandbox_wire as wire  # noqa: E402
 
-if wire.grpc is not None:
+if not wire.MISSING:
     from grpcio_relay import Relay
 
 pb = wire.pb
@@ -97,7 +97,7 @@ class Attached:
         self.assertEqual(done.out, b"".join(b"%d\n" % i for i in range(1, 1000001)))
 
 
-@unittest.skipIf(wire.grpc is None, "python3-grpcio is missing")
+@unittest.skipIf(wire.MISSING, wire.MISSING)
 class WorkerWithGrpcio(Attached, unittest.TestCase):
     def test_hello_and_heartbeats(self):
         hello = self.attached.hello
@@ -179,7 +179,7 @@ def certificate(folder):
     return key, cert
 
 
-@unittest.skipIf(wire.grpc is None, "python3-grpcio is missing")
+@unittest.skipIf(wire.MISSING, wire.MISSING)
 @unittest.skipIf(shutil.which("openssl") is None, "openssl is missing")
 class WorkerWithGrpcioOverTls(Attached, unittest.TestCase):
 
@@ -189,7 +189,7 @@ class WorkerWithGrpcioOverTls(Attached, unittest.TestCase):
         os.chmod(cls.tls_folder, 0o755)
         key, cert = certificate(cls.tls_folder)
         cls.settings = {"RELAY_TLS": "1", "RELAY_CA_FILE": cert}
-        if wire.grpc is not None:
+        if not wire.MISSING:
             with open(key, "rb") as k, open(cert, "rb") as c:
                 cls.credentials = wire.grpc.ssl_server_credentials([(k.read(), c.read())])
 
