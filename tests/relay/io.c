@@ -21,6 +21,8 @@ static ssize_t tls_result(struct relay_io *io, int n)
 		return -EAGAIN;
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
+	case SSL_ERROR_SYSCALL:
+		return -EPIPE;
 	default:
 		return -EPROTO;
 	}
@@ -95,7 +97,8 @@ int relay_io_flush(struct relay_io *io)
 		}
 		n = transmit(io, io->unsent, io->unsent_size);
 		if (n == -EAGAIN) {
-			io->want_write = true;
+			/* TLS says itself which way it waits: a handshake may have to read first. */
+			io->want_write |= !io->tls;
 			break;
 		}
 		if (n <= 0)

@@ -41,11 +41,14 @@ void relay_forgive(struct relay *relay)
 void relay_flush(struct relay *relay)
 {
 	struct relay_conn *next;
+	int r;
 
 	for (struct relay_conn *conn = relay->conns; conn; conn = next) {
 		next = conn->next;
-		if (!conn->over && relay_io_flush(&conn->io) < 0)
-			conn->over = true;
+		r = conn->over ? 0 : relay_io_flush(&conn->io);
+		if (r == -EPROTO)
+			relay_complain(relay, "a peer broke HTTP/2 or TLS");
+		conn->over |= r < 0;
 		if (!conn->over && !conn->draining && !nghttp2_session_want_read(conn->io.session) &&
 		    !nghttp2_session_want_write(conn->io.session) && conn->io.unsent_size == 0)
 			conn->over = true;
