@@ -72,6 +72,8 @@ static void dialled(void *owner, struct transport *t, uint8_t close_class)
 		return;
 	}
 	sched_connect(&a->sched, t);
+	/* The dial kept its own part of the limit; this is what is left for SETTINGS and Hello. */
+	loop_timer_set(a->loop, &a->deadline, a->began_ms + LIMIT_HANDSHAKE_MS);
 	loop_timer_set(a->loop, &a->keepalive, now_ms + a->settings->ping_ms);
 }
 
@@ -235,7 +237,9 @@ static bool is_busy(struct attach *a)
 	const uint8_t *at;
 	bool held_up = h2_data(&a->h2, &at) > 0 && !records_ready(a->records);
 
-	return a->records->readable || (a->transport && ((a->readable && !held_up) || a->sched.more));
+	if (a->state <= ATTACH_DRAINING && a->records->readable)
+		return true;
+	return a->transport && ((a->readable && !held_up) || (a->state < ATTACH_CLOSING && a->sched.more));
 }
 
 int attach_run(struct attach *a, struct loop *loop, struct settings *settings, struct records *records)
@@ -256,9 +260,7 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	err = records_run(records, loop, &a->sched);
 	if (err < 0)
 		return err;
-	/* Over everything up to the peer's SETTINGS and Hello; the dial has the same limit for its own part.
-	 */
-	loop_timer_set(loop, &a->deadline, now_ms + LIMIT_HANDSHAKE_MS);
+	a->began_ms = now_ms;
 	err = transport_dial(loop, settings, dialled, a);
 	while (err == 0 && a->state != ATTACH_OVER) {
 		err = loop_pass(loop, is_busy(a) ? 0 : -1);

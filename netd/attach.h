@@ -47,6 +47,7 @@ struct attach {
 	struct loop_timer deadline; /* of the state */
 	struct loop_timer heartbeat;
 	struct loop_timer keepalive;
+	uint64_t began_ms;
 	uint64_t heard_ms;  /* the last byte of the peer */
 	uint64_t pinged_ms; /* 0: no PING is out */
 	bool goaway_told;

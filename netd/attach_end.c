@@ -1,5 +1,6 @@
 #include "netd/attach.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 
 /* Why a connection is over, and how it is left. */
@@ -25,6 +26,7 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 			    LOG_STR("grpc_status", grpc_code_name(grpc_status)),
 			    LOG_STR("grpc_message", h->message), LOG_U64("http_status", h->http_status),
 			    LOG_U64("h2_error", a->closed.h2_error), LOG_I64("h2_lib", h->lib_error)));
+	records_stop(a->records);
 	if (!a->transport || !h->session || close_class == CHANNEL_CLOSE_EOF) {
 		a->state = ATTACH_OVER;
 		return;
@@ -36,7 +38,7 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 	a->sched.more = true;
 	loop_timer_stop(a->loop, &a->heartbeat);
 	loop_timer_stop(a->loop, &a->keepalive);
-	loop_timer_set(a->loop, &a->deadline, h->now_ms + ATTACH_LEAVE_MS);
+	loop_timer_set(a->loop, &a->deadline, clock_now_ms() + ATTACH_LEAVE_MS);
 }
 
 static bool judge_fault(struct attach *a)
@@ -162,15 +164,14 @@ void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct attach *a = timer->owner;
 
+	(void)now_ms;
 	switch (a->state) {
-	case ATTACH_DIALLING:
 	case ATTACH_PREFACE:
 	case ATTACH_HELLO:
 		attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, "no HTTP/2 within 20 s");
 		break;
 	case ATTACH_DRAINING:
 	case ATTACH_FINISHED:
-		a->h2.now_ms = now_ms;
 		attach_fail(a, a->goaway_told ? CHANNEL_CLOSE_GOAWAY : CHANNEL_CLOSE_DRAINED,
 			    CHANNEL_NO_STATUS,
 			    a->state == ATTACH_FINISHED ? "told to leave"
@@ -180,6 +181,7 @@ void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 	case ATTACH_CLOSING:
 		a->state = ATTACH_OVER;
 		break;
+	case ATTACH_DIALLING:
 	case ATTACH_SERVING:
 	case ATTACH_OVER:
 		break;
@@ -191,6 +193,7 @@ void attach_leave(struct attach *a, uint64_t now_ms)
 	if (a->state == ATTACH_DRAINING && sched_is_flushed(&a->sched)) {
 		a->h2.finish = true;
 		a->state = ATTACH_FINISHED;
+		records_stop(a->records);
 		a->sched.more = true;
 		loop_timer_set(a->loop, &a->deadline, now_ms + ATTACH_TRAILERS_MS);
 	} else if (a->state == ATTACH_LEAVING && batch_is_written(&a->sched.batch) && !a->sched.more) {

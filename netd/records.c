@@ -210,6 +210,15 @@ int records_pass(struct records *r, uint64_t now_ms)
 	return err;
 }
 
+void records_stop(struct records *r)
+{
+	if (!r->loop)
+		return;
+	loop_del(r->loop, &r->source);
+	loop_timer_stop(r->loop, &r->alive);
+	r->readable = false;
+}
+
 bool records_ready(const struct records *r)
 {
 	return r->channel.phase == CHANNEL_PHASE_ATTACHED && r->pending.kind == FRAMES_NOTHING &&

@@ -66,6 +66,9 @@ int records_run(struct records *r, struct loop *loop, struct sched *sched);
  * violation). */
 int records_pass(struct records *r, uint64_t now_ms);
 
+/* The channel is no longer read; records_closed may still write to it. Harmless twice. */
+void records_stop(struct records *r);
+
 /* sched's done: queues the terminal frame, then says DRAINED. owner is the records. */
 void records_output_done(void *owner, struct output *o);
 
