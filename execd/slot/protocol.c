@@ -49,7 +49,7 @@ int slot_order_send(int fd, const struct slot_order *order)
 
 		m.msg_control = rights.bytes;
 		m.msg_controllen = CMSG_SPACE(sizeof(int) * order->fd_count);
-		h = CMSG_FIRSTHDR(&m);
+		h = &rights.align; /* CMSG_FIRSTHDR(&m) */
 		h->cmsg_level = SOL_SOCKET;
 		h->cmsg_type = SCM_RIGHTS;
 		h->cmsg_len = CMSG_LEN(sizeof(int) * order->fd_count);

@@ -14,25 +14,24 @@
 #define RIG_WAIT_MS 20000
 
 struct rig_exec {
+	const uint8_t *command;
+	uint64_t left_stdout;
+	size_t out_size;
+	size_t err_size;
 	unsigned seen; /* bit n: an event of kind n has come */
 	uint32_t failed;
 	int wait_status;
-	bool by_kill;
-	bool oom;
-	uint64_t left_stdout;
 	uint32_t count;
 	unsigned still_alive; /* how often */
 	int ours[3];
-	size_t out_size;
-	size_t err_size;
+	uint32_t command_len; /* and how much of it is given at a time, and was given */
+	uint32_t piece;
+	uint32_t given;
+	bool by_kill;
+	bool oom;
+	char order[64];           /* the kinds of events in their order, a letter each: tsFxEamdR */
 	char out[RIG_OUTPUT + 1]; /* NUL-terminated */
 	char err[RIG_OUTPUT + 1];
-	/* the command's rest */
-	const uint8_t *command;
-	uint32_t command_len;
-	uint32_t given;
-	uint32_t piece;
-	char order[64]; /* the kinds of events in their order, a letter each: tsFxEamdR */
 };
 
 extern struct loop rig_loop;
