@@ -48,14 +48,14 @@ static int set_sets(const struct cap_sets *s)
 
 uint64_t drop_permitted(void)
 {
-	struct cap_sets s;
+	struct cap_sets s = {0};
 
 	return get_sets(&s) < 0 ? 0 : s.permitted;
 }
 
 bool drop_holds(unsigned capability)
 {
-	struct cap_sets s;
+	struct cap_sets s = {0};
 
 	return get_sets(&s) == 0 && (s.effective & s.permitted & DROP_CAP(capability));
 }
@@ -155,7 +155,7 @@ static int change_ids(const struct drop *d, const char **ret_step)
 static int drop_capabilities(uint64_t keep, bool ambient)
 {
 	struct cap_sets want = {keep, keep, ambient ? keep : 0};
-	struct cap_sets is;
+	struct cap_sets is = {0};
 	int err;
 
 	/* EINVAL: a kernel without ambient capabilities has none to clear. */

@@ -126,13 +126,14 @@ const char *config_parse_address(const char *value, char *ret_host, size_t size,
 	return parse_host_port(value, ret_host, size, 0, ret_port);
 }
 
-static int hex(char c)
+/* The value of two hexadecimal digits; -1 for anything else. */
+static int hex_pair(const char *s)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (tolower((unsigned char)c) >= 'a' && tolower((unsigned char)c) <= 'f')
-		return tolower((unsigned char)c) - 'a' + 10;
-	return -1;
+	static const char digits[] = "0123456789abcdef";
+	const char *high = s[0] ? strchr(digits, tolower((unsigned char)s[0])) : NULL;
+	const char *low = high && s[1] ? strchr(digits, tolower((unsigned char)s[1])) : NULL;
+
+	return low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
 /* Undoes percent-encoding. What could end a header line is refused. */
@@ -144,9 +145,7 @@ static bool decode(const char *s, size_t n, char *ret, size_t size)
 		int c = (unsigned char)s[i];
 
 		if (c == '%') {
-			if (i + 2 >= n || hex(s[i + 1]) < 0 || hex(s[i + 2]) < 0)
-				return false;
-			c = hex(s[i + 1]) << 4 | hex(s[i + 2]);
+			c = i + 2 < n ? hex_pair(s + i + 1) : -1;
 			i += 2;
 		}
 		if (c < 0x20 || c == 0x7f || used + 1 >= size)
