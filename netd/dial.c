@@ -11,16 +11,10 @@
 #include "netd/tls.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define NOTSENT_LOWAT    (128 * 1024) /* byte-path.md: an End must not sit behind megabytes in the kernel */
-#define USER_TIMEOUT_MS  40000        /* LIMIT_PING_MS + LIMIT_PING_ACK_MS: what the keepalive would find */
-#define KEEPALIVE_IDLE_S 30
-#define KEEPALIVE_STEP_S 5
 
 struct dial_files {
 	struct resolver *resolver;
@@ -286,24 +280,6 @@ static void socket_ready(struct loop_source *source, uint32_t events)
 		step_reply(d);
 }
 
-/* None of these is worth a connection, so errors are let pass. */
-static void tune(int fd)
-{
-	static const struct {
-		int level, name, value;
-	} options[] = {
-	    {IPPROTO_TCP, TCP_NODELAY, 1},
-	    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_LOWAT},
-	    {IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS},
-	    {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
-	    {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_STEP_S},
-	    {SOL_SOCKET, SO_KEEPALIVE, 1},
-	};
-
-	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
-}
-
 static void race_done(void *owner, int fd, const struct address *to)
 {
 	struct dial *d = owner;
@@ -314,7 +290,6 @@ static void race_done(void *owner, int fd, const struct address *to)
 	}
 	d->socket.fd = fd;
 	address_format(to, d->address);
-	tune(fd);
 	if (!d->through_proxy) {
 		secure(d);
 		return;

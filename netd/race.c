@@ -5,8 +5,14 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#define NOTSENT_LOWAT    (128 * 1024) /* byte-path.md: an End must not sit behind megabytes in the kernel */
+#define USER_TIMEOUT_MS  40000        /* LIMIT_PING_MS + LIMIT_PING_ACK_MS: what the keepalive would find */
+#define KEEPALIVE_IDLE_S 30
+#define KEEPALIVE_STEP_S 5
 
 void race_order_add(struct race_order *o, const struct address *a)
 {
@@ -63,6 +69,24 @@ void race_stop(struct race *race)
 	}
 }
 
+/* None of these is worth a connection, so errors are let pass. */
+static void tune(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+	    {IPPROTO_TCP, TCP_NODELAY, 1},
+	    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_LOWAT},
+	    {IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS},
+	    {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+	    {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_STEP_S},
+	    {SOL_SOCKET, SO_KEEPALIVE, 1},
+	};
+
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+}
+
 static void win(struct race *race, struct race_attempt *a)
 {
 	int fd = a->source.fd;
@@ -72,6 +96,7 @@ static void win(struct race *race, struct race_attempt *a)
 	a->source.fd = -1;
 	race->pending--;
 	race_stop(race);
+	tune(fd);
 	race->done(race->owner, fd, &to);
 }
 

@@ -55,8 +55,9 @@ struct race {
 	void *owner;
 };
 
-/* done is called once, with a connected non-blocking descriptor (the caller's) and its address, or with -1,
- * NULL when every address failed (race->failures says how). It may be called from within race_add. */
+/* done is called once, with a connected, tuned, non-blocking descriptor (the caller's) and its address, or
+ * with -1, NULL when every address failed (race->failures says how). It may be called from within race_add.
+ */
 void race_init(struct race *race, struct loop *loop, uint16_t port,
 	       void (*done)(void *owner, int fd, const struct address *to), void *owner);
 

@@ -7,12 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define HOSTS_PATH       "/etc/hosts"
 #define SOCKETS          32
 #define DOMAINS          8u
-#define NAME_SIZE        256
 #define QUERY_TIMEOUT_MS 2000 /* the first round; c-ares doubles it each round */
 #define QUERY_TRIES      3
 
@@ -27,7 +25,7 @@ struct query {
 
 struct resolver {
 	struct loop *loop;
-	char host[NAME_SIZE];
+	char host[RESOLVE_NAME];
 	struct address known[2 * RESOLVE_PER_FAMILY]; /* found without DNS */
 	size_t known_count;
 	const char *failed; /* why DNS cannot be asked */
@@ -46,74 +44,6 @@ struct resolver {
 	void (*found)(void *owner, const struct address *list, size_t count, bool complete, const char *why);
 	void *owner;
 };
-
-bool resolve_is_localhost(const char *host)
-{
-	size_t n = strlen(host);
-
-	if (n > 0 && host[n - 1] == '.')
-		n--;
-	return n >= 9 && strncasecmp(host + n - 9, "localhost", 9) == 0 && (n == 9 || host[n - 10] == '.');
-}
-
-static bool same_name(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-
-	n -= n > 0 && a[n - 1] == '.';
-	m -= m > 0 && b[m - 1] == '.';
-	return n == m && strncasecmp(a, b, n) == 0;
-}
-
-size_t resolve_hosts(FILE *hosts, const char *host, struct address *list, size_t max_per_family)
-{
-	char *line = NULL;
-	size_t size = 0, count = 0, v4 = 0, v6 = 0;
-
-	while (getline(&line, &size, hosts) >= 0) {
-		char *rest = NULL, *word;
-		struct address a;
-		size_t *of_family;
-
-		line[strcspn(line, "#\r\n")] = '\0';
-		word = strtok_r(line, " \t", &rest);
-		if (!word || address_parse(word, &a) < 0)
-			continue;
-		of_family = a.any.sa_family == AF_INET ? &v4 : &v6;
-		while ((word = strtok_r(NULL, " \t", &rest)) && !same_name(word, host))
-			;
-		if (!word || *of_family == max_per_family)
-			continue;
-		++*of_family;
-		list[count++] = a;
-	}
-	free(line);
-	return count;
-}
-
-bool resolve_candidate(const char *host, unsigned ndots, char *const *domains, unsigned count, unsigned n,
-		       char out[NAME_SIZE])
-{
-	size_t length = strlen(host);
-	bool absolute = length > 0 && host[length - 1] == '.';
-	unsigned dots = 0;
-	bool bare_first;
-
-	for (const char *p = host; *p; p++)
-		dots += *p == '.';
-	bare_first = absolute || dots >= ndots;
-	if (n > (absolute ? 0 : count) || length >= NAME_SIZE)
-		return false;
-	if (n == (bare_first ? 0 : count)) {
-		memcpy(out, host, length + 1);
-		return true;
-	}
-	/* One that becomes too long cannot exist: out says so to DNS by being empty, and the next one is
-	 * tried. */
-	if (snprintf(out, NAME_SIZE, "%s.%s", host, domains[n - bare_first]) >= NAME_SIZE)
-		out[0] = '\0';
-	return true;
-}
 
 static void socket_changed(void *data, ares_socket_t fd, int readable, int writable)
 {
@@ -289,7 +219,7 @@ static void note(struct resolver *r, const struct query *q)
 static bool ask_next(struct resolver *r)
 {
 	static const int families[2] = {AF_INET6, AF_INET};
-	char name[NAME_SIZE];
+	char name[RESOLVE_NAME];
 
 	if (!resolve_candidate(r->host, r->ndots, r->domains, r->domain_count, r->next_candidate, name))
 		return false;

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define RESOLVE_PER_FAMILY 8u /* more addresses of one family are left out */
+#define RESOLVE_NAME       256u /* a name and its NUL */
+#define RESOLVE_PER_FAMILY 8u   /* more addresses of one family are left out */
 
 struct resolver;
 
@@ -43,9 +44,9 @@ bool resolve_is_localhost(const char *host);
 /* The addresses of host in an open hosts(5) file, at most max of each family. How many. */
 size_t resolve_hosts(FILE *hosts, const char *host, struct address *list, size_t max_per_family);
 
-/* The nth name to ask for, as resolv.conf(5) says of ndots and search, into out (256 bytes). False: no more.
+/* The nth name to ask for, as resolv.conf(5) says of ndots and search, into out. False: no more.
  */
 bool resolve_candidate(const char *host, unsigned ndots, char *const *domains, unsigned count, unsigned n,
-		       char out[256]);
+		       char out[RESOLVE_NAME]);
 
 #endif
