@@ -138,6 +138,22 @@ class RelayWithGrpcio(unittest.TestCase):
         self.assertEqual(client.communicate(timeout=10)[1], b"exit code -1\n")
         self.assertEqual(client.returncode, 0)
 
+    def test_our_prompt(self):
+        prompt = subprocess.Popen(
+            [RELAY, "prompt", "--relay", self.address, "--sandbox-id", "sbx"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        before = len(self.worker.ids)
+        prompt.stdin.write(b"wait for the abort\n")
+        prompt.stdin.flush()
+        self.assertTrue(self.worker.wait(lambda: len(self.worker.ids) > before))
+        prompt.send_signal(signal.SIGINT)
+        out, err = prompt.communicate(b"\necho out; exit 3\n", timeout=10)
+        self.assertEqual((prompt.returncode, out), (0, b"out\n"))
+        self.assertRegex(err, rb"exit code -1\n\d+ ms\n(.*\n)*.*exit code 3\n\d+ ms\n")
+
     @staticmethod
     def wait_for_blocked_sigint(pid):
         deadline = time.monotonic() + 10
