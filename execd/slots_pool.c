@@ -137,6 +137,9 @@ static void on_report(struct pool_slot *s, const struct slot_report *r)
 	}
 	if (r->type == SLOT_REPORT_READY) {
 		s->ready = true;
+		if (pool.world.plan.landlock_kill && !r->value)
+			log_warn("landlock does not hold signals back: this slot kills by the sweep",
+				 LOG_I64("slot", s->pid));
 		became_ready(s);
 		return;
 	}

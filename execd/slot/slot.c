@@ -39,7 +39,7 @@ static struct slot {
 	pid_t execd;
 	int fd;
 	int signals;
-	bool landlock_kill;
+	int witness; /* of the landlock killer; -1: only the sweep is used */
 	enum slot_state state;
 	bool killing;
 	bool by_kill; /* the leader was alive when the kill came */
@@ -292,7 +292,7 @@ static uint32_t count_below(void)
 
 static void kill_once(uint64_t now)
 {
-	if (slot.landlock_kill && kill_landlock(getppid()) == 0) {
+	if (slot.witness >= 0 && kill_landlock(slot.witness) == 0) {
 		slot.kill_at_ms = now + KILL_AGAIN_MS;
 		return;
 	}
@@ -359,14 +359,15 @@ static void wait_for_work(void)
 /* kill: a domain of its own, and the proof that it holds signals back. */
 static void enter_own_domain(const struct slot_world *world)
 {
-	bool before;
-
+	slot.witness = -1;
 	if (world->slot_ruleset < 0)
 		return;
-	before = kill_landlock_reachable(world->warden);
+	if (world->plan.landlock_kill)
+		slot.witness = kill_landlock_witness(world->warden);
 	if (landlock_enter(world->slot_ruleset, world->plan.landlock_abi, true) < 0)
 		_exit(1);
-	slot.landlock_kill = world->plan.landlock_kill && before && kill_landlock_held_back(world->warden);
+	if (!kill_landlock_held_back(slot.witness))
+		fd_close(&slot.witness);
 }
 
 _Noreturn void slot_main(int fd, const struct slot_world *world)
@@ -390,7 +391,7 @@ _Noreturn void slot_main(int fd, const struct slot_world *world)
 	slot.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (slot.signals < 0)
 		_exit(1);
-	report(SLOT_REPORT_READY, slot.landlock_kill);
+	report(SLOT_REPORT_READY, slot.witness >= 0);
 	for (;;) {
 		wait_for_work();
 		read_orders();

@@ -227,6 +227,26 @@ Test(slots_faults, a_warden_that_is_stopped_is_replaced)
 	replace_warden(SIGSTOP);
 }
 
+/* It is the landlock killer's witness: without it the slot sweeps. */
+Test(slots_faults, a_kill_is_complete_without_the_warden)
+{
+	pid_t leader, pid, escapee, warden;
+	unsigned slot;
+
+	start(true);
+	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
+	warden = child_named("warden", 0);
+	send_signal(warden, SIGKILL);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; child_named("warden", 0) == warden; rig_pass())
+		cr_assert(clock_now_ms() < end, "the warden lives");
+	slots_kill(slot);
+	rig_until(slot, SLOT_EMPTY);
+	cr_assert(!lives(leader) && !lives(escapee));
+	cr_assert(lives(pid), "the slot goes on");
+	rig_release(slot);
+	rig_stop();
+}
+
 /* A process of the kernel's in a system call that does not end cannot be made here: the slot is told to give
  * up. */
 Test(slots_faults, an_abandoned_slot_counts_again_once_it_is_proven_empty)

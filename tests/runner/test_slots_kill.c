@@ -1,13 +1,14 @@
 /* Everything an exec started is dead when SLOT_EMPTY comes: each hostile shape, each killer. */
 #include "tests/lib/shapes.h"
 #include "tests/lib/slot_rig.h"
+#include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(slots_kill, .timeout = 240);
+TestSuite(slots_kill, .timeout = 240, .init = space_need_own);
 
 /* Against tests/runner/hostile.c; a killer that does nothing leaves processes that mark the file on. */
 static void kill_all_shapes(bool by_exit)
@@ -57,5 +58,20 @@ Test(slots_kill, sweep_by_root_leaves_nothing_of_another_user)
 	if (geteuid() != 0)
 		cr_skip_test("not root");
 	rig_config.command_user = (struct config_user){.set = true, .uid = 65532, .gid = 65532};
+	kill_all_shapes(false);
+}
+
+Test(slots_kill, landlock_by_root_leaves_nothing_of_another_user)
+{
+	struct slots_plan plan;
+
+	rig_prepare();
+	if (geteuid() != 0)
+		cr_skip_test("not root");
+	rig_config.background_kill = true;
+	rig_config.command_user = (struct config_user){.set = true, .uid = 65532, .gid = 65532};
+	slots_plan(&rig_config, &plan);
+	if (!plan.landlock_kill)
+		cr_skip_test("no Landlock scopes here");
 	kill_all_shapes(false);
 }
