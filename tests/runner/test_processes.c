@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TOKEN "tkn-4f1c9a"
+#define TOKEN    "tkn-4f1c9a"
+#define TOKEN_IS "SANDBOX_TOKEN=" TOKEN
 
 static struct program p;
 static char folder[] = "/tmp/processes-XXXXXX";
@@ -47,7 +48,7 @@ TestSuite(processes, .init = setup, .fini = teardown, .timeout = 60);
 static void start(const char *program, const char *extra)
 {
 	const char *argv[] = {program, NULL};
-	const char *environment[] = {"PATH=/usr/bin:/bin", "SANDBOX_ID=t", address, "SANDBOX_TOKEN=" TOKEN,
+	const char *environment[] = {"PATH=/usr/bin:/bin", "SANDBOX_ID=t", address, TOKEN_IS,
 				     "LOG_LEVEL=debug",    extra,          NULL};
 
 	program_start(&p, argv, environment, NULL);

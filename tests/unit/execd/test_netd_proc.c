@@ -357,7 +357,7 @@ Test(netd_proc, that_stops_is_killed)
 Test(netd_proc, backs_off_until_a_connection_was_steady)
 {
 	uint64_t before;
-	unsigned count = spawned;
+	unsigned count;
 
 	for (uint32_t span = 1000; span <= 16000; span *= 2) {
 		attach();
