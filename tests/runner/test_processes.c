@@ -339,6 +339,30 @@ Test(processes, without_netd_do_not_start)
 	unlink(execd);
 }
 
+/* Before its first instruction of ours: nothing to find in it, nothing it could use, and it dies with execd.
+ */
+Test(processes, start_netd_with_nothing_but_its_channel)
+{
+	static const char *const said[] = {
+	    "\ndumpable 0\n",    "\nno_new_privs 1\n",     "\ndeath signal 9\n", "\ncore 0\n",
+	    "\nown session 1\n", "\narguments 1 netd\n",   "\nenvironment 0\n",  "\nfolder /\n",
+	    "\nodd signals 0\n", "\ndescriptors 0 1 2 3\n"};
+	char execd[96], netd[96];
+
+	copy(program_built("execd"), "execd", 0755, execd);
+	copy(program_built("tests/fake_netd"), "netd", 0755, netd);
+	program_start(&p, (const char *const[]){execd, NULL},
+		      (const char *const[]){"PATH=/usr/bin:/bin", "SANDBOX_ID=t", TOKEN_IS, address, NULL},
+		      NULL);
+	cr_assert(program_wait_said(&p, "msg=\"netd failed\"", PROGRAM_WAIT_MS), "%s", p.said);
+	cr_assert(strstr(p.said, "exit_code=3"));
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		cr_assert(strstr(p.said, said[i]), "no %s in: %s", said[i], p.said);
+	stop();
+	unlink(execd);
+	unlink(netd);
+}
+
 Test(processes, come_back_when_netd_is_killed_or_stopped)
 {
 	pid_t before;
