@@ -76,13 +76,17 @@ bool slots_all_gone(void)
 	return pool_count(POOL_FREE) == POOL_SIZE && warden_pid() == 0 && !orphans_left();
 }
 
+/* What can run now or soon. A warden that cannot be had for long is no promise any more. */
 unsigned slots_capacity(void)
 {
-	unsigned lost = 0;
+	unsigned abandoned = 0,
+		 usable = pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN);
 
 	for (unsigned i = 0; i < POOL_SIZE; i++)
-		lost += pool.slots[i].abandoned;
-	return lost < pool.config->max_concurrent ? pool.config->max_concurrent - lost : 0;
+		abandoned += pool.slots[i].abandoned;
+	if (warden_down_ms() < LIMIT_WARDEN_DOWN_MS)
+		usable = pool.config->max_concurrent;
+	return usable > abandoned ? usable - abandoned : 0;
 }
 
 unsigned slots_idle(void)

@@ -132,7 +132,7 @@ static void emit_last(struct pool_slot *s, struct slot_event event)
 static void on_report(struct pool_slot *s, const struct slot_report *r)
 {
 	if (r->type == SLOT_REPORT_PONG) {
-		s->pinged_ms = 0;
+		s->unanswered = 0;
 		return;
 	}
 	if (r->type == SLOT_REPORT_READY) {
@@ -274,26 +274,25 @@ void pool_on_cloned(unsigned number, pid_t pid)
 	became_ready(s);
 }
 
-static void ping(struct pool_slot *s, uint64_t now)
+/* Counted, not timed: when all of us were frozen for a while, nobody was silent. */
+static void ping(struct pool_slot *s)
 {
 	struct slot_order order = {.type = SLOT_ORDER_PING};
 
 	if (s->pid == 0 || s->source.fd < 0)
 		return;
 	pool_drain(s);
-	if (s->pinged_ms != 0 && now - s->pinged_ms >= LIMIT_SLOT_SILENT_MS) {
+	if (s->unanswered >= LIMIT_SLOT_SILENT_MS / LIMIT_SLOT_PING_MS)
 		pool_destroy(s, "silent");
-		return;
-	}
-	if (s->pinged_ms == 0 && s->source.fd >= 0 && slot_order_send(s->source.fd, &order) == 0)
-		s->pinged_ms = now;
+	else if (s->source.fd >= 0 && slot_order_send(s->source.fd, &order) == 0)
+		s->unanswered++;
 }
 
 static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
 {
 	for (unsigned i = 0; i < POOL_SIZE; i++) {
 		if (pool.slots[i].place != POOL_FREE)
-			ping(&pool.slots[i], now_ms);
+			ping(&pool.slots[i]);
 	}
 	pool_fill();
 	loop_timer_set(pool.loop, timer, now_ms + LIMIT_SLOT_PING_MS);

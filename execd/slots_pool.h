@@ -29,9 +29,9 @@ struct pool_slot {
 	bool killed;  /* slots_kill was passed on */
 	bool dead;    /* reaped under its exec; its orphans are being swept */
 	bool abandoned;
-	uint64_t pinged_ms; /* 0: no answer is due */
-	uint64_t minded_at; /* order among the minders */
-	uint64_t oom_kills; /* the counter at the start of the exec */
+	unsigned unanswered; /* pings in a row */
+	uint64_t minded_at;  /* order among the minders */
+	uint64_t oom_kills;  /* the counter at the start of the exec */
 };
 
 struct pool {
@@ -75,6 +75,8 @@ void pool_on_cloned(unsigned number, pid_t pid);
 int warden_start(void); /* at start: waits for its report */
 bool warden_is_up(void);
 pid_t warden_pid(void);
+/* How long there has been none that can clone: 0 while there is one. */
+uint64_t warden_down_ms(void);
 int warden_clone(unsigned number, int other_end);
 void warden_reaped(int wait_status);
 void warden_stop(void);

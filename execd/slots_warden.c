@@ -22,6 +22,7 @@ static struct {
 	pid_t pid;
 	bool up;
 	uint64_t started_ms;
+	uint64_t down_ms; /* since when; meaningful while not up */
 } warden = {.source.fd = -1};
 
 static void close_socket(void)
@@ -30,6 +31,8 @@ static void close_socket(void)
 		return;
 	loop_del(pool.loop, &warden.source);
 	fd_close(&warden.source.fd);
+	if (warden.up)
+		warden.down_ms = clock_now_ms();
 	warden.up = false;
 }
 
@@ -80,7 +83,6 @@ static int fork_warden(void)
 	if (pid == 0)
 		warden_main(theirs, &pool.world);
 	warden.pid = pid;
-	warden.up = false;
 	warden.started_ms = clock_now_ms();
 	warden.source = (struct loop_source){.fd = ours, .ready = on_readable};
 	err = loop_add(pool.loop, &warden.source, EPOLLIN);
@@ -118,6 +120,11 @@ int warden_start(void)
 bool warden_is_up(void)
 {
 	return warden.up;
+}
+
+uint64_t warden_down_ms(void)
+{
+	return warden.up ? 0 : clock_now_ms() - warden.down_ms;
 }
 
 pid_t warden_pid(void)

@@ -3,6 +3,7 @@
  * Each process of a shape appends its pid (4 bytes) to FILE, again and again: a file that grows after the
  * kill shows a survivor, and so does a pid in it that lives. All end by themselves after LIFE_S, should a
  * killer fail. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -273,6 +275,36 @@ static void lowly(void)
 	plain();
 }
 
+/* As many descriptors in flight as the user may have: others of the same uid can then pass none. */
+static void flights(void)
+{
+	enum { MANY = 200 };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int[MANY]))];
+	} control;
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof control.bytes};
+	int s[2], fds[MANY];
+
+	control.align = (struct cmsghdr){
+	    .cmsg_len = CMSG_LEN(sizeof fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+	for (int i = 0; i < MANY; i++)
+		fds[i] = file;
+	memcpy(CMSG_DATA(&control.align), fds, sizeof fds);
+	do {
+		if (socketpair(AF_UNIX, SOCK_DGRAM, 0, s) < 0)
+			_exit(1);
+		while (sendmsg(s[0], &m, MSG_DONTWAIT) >= 0)
+			continue;
+	} while (errno == EAGAIN);
+	stay();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -282,7 +314,7 @@ static const struct {
     {"immune", immune, true},    {"renamed", renamed, true},     {"swarm", swarm, true},
     {"tight", tight, true},      {"bomb", bomb, true},           {"vforks", vforks, true},
     {"threads", threads, true},  {"guardians", guardians, true}, {"reaper", reaper, true},
-    {"brother", brother, false}, {"lowly", lowly, true},
+    {"brother", brother, false}, {"lowly", lowly, true},         {"flights", flights, false},
 };
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -299,6 +300,83 @@ static off_t size_of(const char *path)
 	struct stat st;
 
 	return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+/* Half of our descriptors is a command's limit: what it has in flight leaves us the other half. */
+Test(slots_faults, descriptors_in_flight_do_not_stop_other_execs)
+{
+	char path[] = "/tmp/hostile.XXXXXX", command[256];
+	const char *build = getenv("BUILD");
+	struct rlimit files;
+	unsigned slot;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_max = files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	cr_assert(mkstemp(path) >= 0);
+	start(false);
+	snprintf(command, sizeof command, "ulimit -Sn hard; exec %s/tests/hostile flights %s",
+		 build ? build : "build", path);
+	slot = rig_run(command, NULL);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; size_of(path) == 0; rig_pass())
+		cr_assert(clock_now_ms() < end, "%s", rig_execs[slot].err);
+	for (int i = 0; i < 3; i++)
+		cr_assert(WEXITSTATUS(rig_do("exit 4", NULL, NULL)) == 4);
+	slots_kill(slot);
+	rig_until(slot, SLOT_EMPTY);
+	rig_release(slot);
+	unlink(path);
+	rig_stop();
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* Moves us into a memory cgroup of 64 MiB. */
+static bool enter_small_cgroup(char folder[64])
+{
+	static const char *const roots[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
+	static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
+	char path[128];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(folder, 64, "%s/worker-test-%d", roots[i], getpid());
+		if (mkdir(folder, 0755) < 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", folder, limits[i]);
+		if (write_file(path, "67108864")) {
+			snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+			return write_file(path, "0");
+		}
+		rmdir(folder);
+	}
+	return false;
+}
+
+Test(slots_faults, a_leader_that_the_kernel_killed_for_memory_is_told)
+{
+	char folder[64], parent[64];
+
+	if (geteuid() != 0 || !enter_small_cgroup(folder))
+		cr_skip_test("no memory cgroup of our own");
+	start(false);
+	rig_do("exec tail /dev/zero", NULL, &x);
+	cr_assert(WIFSIGNALED(x.wait_status) && WTERMSIG(x.wait_status) == SIGKILL);
+	cr_assert(!x.by_kill);
+	cr_assert(x.oom);
+	rig_do("kill -KILL $$", NULL, &x);
+	cr_assert(!x.oom);
+	rig_stop();
+	snprintf(parent, sizeof parent, "%.*s/cgroup.procs", (int)(strrchr(folder, '/') - folder), folder);
+	cr_assert(write_file(parent, "0"));
+	cr_assert_eq(rmdir(folder), 0);
 }
 
 static _Noreturn void be_execd(const char *path)
