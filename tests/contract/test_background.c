@@ -21,7 +21,7 @@ Test(background, keeps_a_quiet_process_and_ends_soon)
 	stage_expect_end(exec, 0);
 	stage_expect_out(exec, "up\n");
 	cr_assert_lt(exec->terminal[0].at_ms - start, 3000u);
-	cr_assert_eq(process_count(s->mark), 1, "it must live on");
+	cr_assert(process_wait_count(s->relay, s->mark, 1, STAGE_WAIT_MS), "it must live on");
 	/* It can be found and stopped by a later command, as an agent does with its own server. */
 	stage_expect_end(stage_exec(s, "kill $(cat '%s/pid')", s->folder), 0);
 	cr_assert(process_wait_count(s->relay, s->mark, 0, STAGE_WAIT_MS));
@@ -57,7 +57,7 @@ Test(background, ends_an_endlessly_chatty_one_in_time)
 	cr_assert_geq(exec->out_bytes, 30 * (strlen(s->mark) + 1));
 	/* It has a reader still: it does not die of SIGPIPE. */
 	relay_run(s->relay, 1000);
-	cr_assert_geq(process_count(s->mark), 1);
+	cr_assert(process_wait_count(s->relay, s->mark, 1, STAGE_WAIT_MS));
 
 	exec = stage_exec(s, "yes %s & exit 4", s->mark);
 	exec->count_only = true;
@@ -100,7 +100,7 @@ Test(background, survives_the_loss_of_the_stream)
 	stage_expect_end(stage_exec(s, "sleep %s >/dev/null 2>&1 &", s->mark), 0);
 	relay_cut(s->attached, RELAY_CUT_CLOSE);
 	stage_reattach(s);
-	cr_assert_eq(process_count(s->mark), 1);
+	cr_assert(process_wait_count(s->relay, s->mark, 1, STAGE_WAIT_MS));
 	stage_close(s);
 }
 
@@ -115,11 +115,11 @@ Test(background, minds_sixteen)
 	stage_expect_end(stage_exec(s, "sleep %s >/dev/null 2>&1 &", first), 0);
 	for (unsigned i = 0; i < 15; i++)
 		stage_expect_end(stage_exec(s, "sleep 7%s >/dev/null 2>&1 &", s->mark), 0);
-	cr_assert_eq(process_count(s->mark), 16);
-	cr_assert_eq(process_count(first), 1);
+	cr_assert(process_wait_count(s->relay, s->mark, 16, STAGE_WAIT_MS));
+	cr_assert(process_wait_count(s->relay, first, 1, STAGE_WAIT_MS));
 	stage_expect_end(stage_exec(s, "sleep 7%s >/dev/null 2>&1 &", s->mark), 0);
 	cr_assert(process_wait_count(s->relay, first, 0, STAGE_WAIT_MS), "the oldest lives");
-	cr_assert_eq(process_count(s->mark), 16);
+	cr_assert(process_wait_count(s->relay, s->mark, 16, STAGE_WAIT_MS));
 	stage_close(s);
 }
 
