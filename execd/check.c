@@ -4,6 +4,7 @@
 #include "execd/netd_image.h"
 #include "execd/process.h"
 #include "execd/slots.h"
+#include "execd/weakness.h"
 #include "policy/policy.h"
 
 #include <stdarg.h>
@@ -104,28 +105,9 @@ static void report_memory(const struct config *c)
 	     held + buffered + message, held, buffered, message);
 }
 
-static void report_weaknesses(const struct config *c, const struct slots_plan *plan)
+static void report_weakness(const char *what)
 {
-	uid_t commands = c->command_user.set ? c->command_user.uid : getuid();
-	uid_t netd = c->netd_user.set ? c->netd_user.uid : getuid();
-
-	if (!plan->commands_scoped && (commands == 0 || commands == getuid()))
-		line("not protected",
-		     "execd and slots from signals of commands (Landlock ABI 6 or SANDBOX_USER)");
-	if (!plan->commands_scoped && commands == netd)
-		line("not protected", "netd from signals of commands");
-	if (plan->landlock_abi == 0)
-		line("not protected", "commands from each other; they get no ptrace (no Landlock)");
-	if (plan->weak)
-		line("not protected", "a kill from a fork bomb of uid 0, which RLIMIT_NPROC does not bind");
-	if (commands == 0)
-		line("not protected", "files of uid 0 from commands (set SANDBOX_USER)");
-	if (netd == getuid())
-		line("not protected",
-		     "execd's files from a taken-over netd of the same uid, but by its policy");
-	if (!c->background_kill)
-		line("not protected",
-		     "one command from what an earlier one left behind (SANDBOX_BACKGROUND=kill)");
+	line("not protected", "%s", what);
 }
 
 int check_report(const struct config *config)
@@ -146,6 +128,6 @@ int check_report(const struct config *config)
 	line("Landlock", "ABI %d%s", plan.landlock_abi, plan.landlock_abi ? "" : " (none)");
 	line("killer", "%s%s", plan.killer, plan.weak ? " (weak)" : "");
 	report_memory(config);
-	report_weaknesses(config, &plan);
+	weakness_each(config, &plan, true, report_weakness);
 	return found ? 0 : 1;
 }

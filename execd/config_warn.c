@@ -67,8 +67,8 @@ static void warn_of_files(const struct config *c)
 		log_warn("STATUS_FILE is where commands can write: they can replace it",
 			 LOG_STR("folder", folder));
 	if (p.can_read)
-		log_warn(
-		    "SANDBOX_TOKEN_FILE can be read by commands; use SANDBOX_TOKEN, or set SANDBOX_USER");
+		log_warn("SANDBOX_TOKEN_FILE can be read by commands; use SANDBOX_TOKEN, or set SANDBOX_USER",
+			 LOG_STR("file", c->token_file));
 }
 
 void config_warn(const struct config *c, const struct config_secrets *secrets)

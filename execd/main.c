@@ -18,6 +18,7 @@
 #include "execd/signals.h"
 #include "execd/slots.h"
 #include "execd/status.h"
+#include "execd/weakness.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -178,6 +179,7 @@ static void start(void)
 	must_open("STATUS_FILE", status_open(&loop, &config, plan.killer));
 	drop();
 	config_warn(&config, secrets);
+	weakness_warn(&config, &plan);
 	must(seccomp_load(&policy_execd), "the system call policy cannot be loaded");
 	must(signals_start(&loop, &signals, NULL), "no signals");
 	must(slots_start(&loop, &config, execs_on_slot, NULL), "slots cannot be started");

@@ -1,19 +1,14 @@
 /* The worker as one of its commands sees it: who can do what to whom. */
 #include "common/landlock.h"
-#include "common/seccomp.h"
 #include "policy/emit.h"
+#include "tests/lib/outer.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,38 +137,11 @@ Test(containment, a_debugger_works_within_one_command)
 
 /* --- below somebody else's filter --- */
 
-#define NR BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
-#define ANSWER(nr, err)                                                                                      \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (err))
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* On the test's own process: the worker inherits it. */
-static void enter(const struct sock_filter *insns, size_t count)
-{
-	const struct seccomp_program outer = {insns, (unsigned short)count};
-
-	cr_assert(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	cr_assert_eq(seccomp_load(&outer), 0);
-}
-
 Test(containment, the_worker_works_below_a_container_runtimes_filter)
 {
-	static const struct sock_filter runtime[] = {
-	    NR,
-	    ANSWER(SYS_clone3, ENOSYS),
-	    ANSWER(SYS_unshare, EPERM),
-	    ANSWER(SYS_setns, EPERM),
-	    ANSWER(SYS_mount, EPERM),
-	    ANSWER(SYS_bpf, EPERM),
-	    ANSWER(SYS_perf_event_open, EPERM),
-	    ANSWER(SYS_io_uring_setup, EPERM),
-	    ANSWER(SYS_userfaultfd, EPERM),
-	    ANSWER(SYS_keyctl, EPERM),
-	    ALLOW,
-	};
 	struct stage *s;
 
-	enter(runtime, sizeof runtime / sizeof *runtime);
+	outer_container();
 	s = stage_open(WORKER_SETTINGS());
 	stage_expect_end(stage_exec(s, "(exit 3) | true; exit 4"), 4);
 	stage_close(s);
@@ -181,24 +149,50 @@ Test(containment, the_worker_works_below_a_container_runtimes_filter)
 
 Test(containment, without_landlock_nothing_is_traced)
 {
-	static const struct sock_filter old_kernel[] = {
-	    NR,
-	    ANSWER(SYS_landlock_create_ruleset, ENOSYS),
-	    ANSWER(SYS_landlock_add_rule, ENOSYS),
-	    ANSWER(SYS_landlock_restrict_self, ENOSYS),
-	    ALLOW,
-	};
 	struct relay_exec *exec;
 	struct stage *s;
 
 	if (access("/usr/bin/strace", X_OK) < 0)
 		cr_skip("no strace");
-	enter(old_kernel, sizeof old_kernel / sizeof *old_kernel);
+	outer_no_landlock();
 	s = stage_open(WORKER_SETTINGS());
 	cr_assert(worker_wait_said(&s->worker, "landlock_abi=0", STAGE_WAIT_MS));
 	exec = stage_exec(s, "LC_ALL=C strace true 2>&1 | grep -o 'Operation not permitted' | head -n 1");
 	stage_expect_end(exec, 0);
 	stage_expect_out(exec, "Operation not permitted\n");
+	stage_close(s);
+}
+
+Test(containment, without_landlock_the_log_says_what_is_not_protected)
+{
+	static const char *const always[] = {"slots from signals of commands",
+					     "commands from each other; they get no ptrace"};
+	struct stage *s;
+
+	outer_no_landlock();
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=kill"));
+	cr_assert(worker_said(&s->worker, "execd from signals of commands"));
+	cr_assert_eq(worker_said(&s->worker, "netd from signals of commands"), geteuid() != 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert(worker_said(&s->worker, always[i]), "%s", always[i]);
+	stage_expect_end(stage_exec(s, "(exit 3) | true; exit 4"), 4);
+	stage_close(s);
+	if (geteuid() != 0)
+		return;
+	s = stage_open(WORKER_SETTINGS("SANDBOX_USER=65532:65532"));
+	cr_assert(!worker_said(&s->worker, "execd from signals of commands"));
+	cr_assert(!worker_said(&s->worker, "netd from signals of commands"));
+	stage_close(s);
+}
+
+Test(containment, with_landlock_signals_are_not_among_what_is_not_protected)
+{
+	struct stage *s;
+
+	if (landlock_abi() < LANDLOCK_ABI_SCOPE)
+		cr_skip("no Landlock with scopes");
+	s = stage_open(WORKER_SETTINGS());
+	cr_assert(!worker_said(&s->worker, "from signals of commands"));
 	stage_close(s);
 }
 

@@ -265,6 +265,7 @@ Test(start, warns_of_a_token_file_that_commands_can_read)
 	snprintf(token, sizeof token, "SANDBOX_TOKEN_FILE=%s", file);
 	put("tok");
 	expect_warning("SANDBOX_TOKEN_FILE can be read by commands", ENV(token));
+	expect_warning(file, ENV(token));
 	if (getuid() == 0)
 		expect_no_warning("SANDBOX_TOKEN_FILE can be read", ENV(token, "SANDBOX_USER=64123"));
 }
