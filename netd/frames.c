@@ -106,7 +106,7 @@ static int walk_member(struct walk w, struct frames_server *f)
 
 int frames_decode(const uint8_t *at, size_t size, struct frames_server *ret)
 {
-	struct walk w = {at, at + size};
+	struct walk w = {at, size > 0 ? at + size : at};
 	struct field field;
 
 	*ret = (struct frames_server){.kind = FRAMES_NOTHING};

@@ -54,6 +54,7 @@ Test(frames, decodes_an_abort_and_ignores_what_it_does_not_know)
 	cr_assert_eq(DECODE("\x12\x02\x08\x07", &f), 0);
 	cr_assert(f.kind == FRAMES_ABORT && f.req_id == 7);
 	cr_assert_eq(DECODE("", &f), 0);
+	cr_assert_eq(frames_decode(NULL, 0, &f), 0);
 	cr_assert_eq(f.kind, FRAMES_NOTHING);
 	cr_assert_eq(DECODE("\x1a\x02\x08\x07", &f), 0, "another member of the oneof");
 	cr_assert_eq(f.kind, FRAMES_NOTHING);
