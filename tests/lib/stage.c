@@ -163,8 +163,10 @@ void stage_expect_error(struct relay_exec *exec, const char *message)
 
 static void expect(const struct relay_bytes *bytes, const char *text)
 {
-	cr_assert(bytes->size == strlen(text) && memcmp(bytes->at, text, bytes->size) == 0,
-		  "\"%.*s\", not \"%s\"", (int)bytes->size, bytes->at ? (const char *)bytes->at : "", text);
+	const char *at = bytes->at ? (const char *)bytes->at : "";
+
+	cr_assert(bytes->size == strlen(text) && memcmp(at, text, bytes->size) == 0, "\"%.*s\", not \"%s\"",
+		  (int)bytes->size, at, text);
 }
 
 void stage_expect_out(const struct relay_exec *exec, const char *text)
