@@ -2,9 +2,9 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "execd/config.h"
 #include "common/landlock.h"
 #include "common/outcome.h"
+#include "execd/config.h"
 #include "execd/slot/child.h"
 #include "execd/slot/command.h"
 #include "execd/slot/kill_landlock.h"
@@ -14,7 +14,6 @@
 #include "execd/slot/world.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -36,7 +35,6 @@ enum slot_state {
 
 static struct slot {
 	const struct slot_world *world;
-	pid_t execd;
 	int fd;
 	int signals;
 	int witness; /* of the landlock killer; -1: only the sweep is used */
@@ -378,7 +376,6 @@ _Noreturn void slot_main(int fd, const struct slot_world *world)
 	world_close_all_but(keep, 4);
 	slot.world = world;
 	slot.fd = fd;
-	slot.execd = getppid();
 	for (int i = 0; i < 3; i++)
 		slot.theirs[i] = -1;
 	slot.readers[0] = slot.readers[1] = -1;

@@ -268,6 +268,31 @@ Test(slots_faults, an_abandoned_slot_counts_again_once_it_is_proven_empty)
 	rig_stop();
 }
 
+/* A command that was left CAP_SETUID can step out of its slot's reach, not out of execd's. */
+Test(slots_faults, execd_helps_where_a_slot_may_not_kill)
+{
+	pid_t pid;
+	unsigned slot;
+
+	if (geteuid() != 0)
+		cr_skip_test("not root");
+	rig_prepare();
+	rig_config.keep_caps = 1u << 6 | 1u << 7; /* CAP_SETGID, CAP_SETUID */
+	rig_start();
+	slot = rig_run("setpriv --reuid=65531 --regid=65531 --clear-groups sleep 1000 & echo $!; sleep 1000",
+		       NULL);
+	rig_until_output(slot, "\n");
+	pid = atoi(rig_execs[slot].out);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; !named(pid, "sleep"); rig_pass())
+		cr_assert(clock_now_ms() < end, "%s", rig_execs[slot].err);
+	slots_kill(slot);
+	rig_until(slot, SLOT_EMPTY);
+	cr_assert(rig_has(slot, SLOT_STILL_ALIVE), "its slot could kill it after all");
+	cr_assert(!lives(pid));
+	rig_release(slot);
+	rig_stop();
+}
+
 /* A spared child of ours is left alone by the sweep for orphans; the escapee is not. */
 Test(slots_faults, the_sweep_spares_netd)
 {
