@@ -123,6 +123,20 @@ Test(slot_protocol, a_report_arrives_as_sent)
 	cr_assert_eq(got.left_stderr, 3);
 }
 
+/* What a slot said before it was killed counts, also when it left orders unread. */
+Test(slot_protocol, the_last_reports_of_the_dead_are_read)
+{
+	struct slot_report got, report = {.type = SLOT_REPORT_EXITED, .value = 7};
+
+	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
+	cr_assert_eq(slot_order_send(execd_end, &(struct slot_order){.type = SLOT_ORDER_PING}), 0);
+	close(slot_end);
+	cr_assert_eq(slot_report_receive(execd_end, &got), 1);
+	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
+	cr_assert_eq(got.value, 7);
+	cr_assert_eq(slot_report_receive(execd_end, &got), 0);
+}
+
 Test(slot_protocol, reports_that_are_none_are_refused)
 {
 	uint8_t good[SLOT_REPORT_SIZE], bytes[SLOT_REPORT_SIZE + 1] = {0};
