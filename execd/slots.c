@@ -216,6 +216,7 @@ void slots_release(unsigned slot)
 		pool_leave(s);
 	else
 		s->place = POOL_IDLE;
+	pool_renew(s);
 }
 
 static void kill_oldest_minder(void)

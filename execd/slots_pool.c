@@ -248,6 +248,21 @@ void pool_fill(void)
 	}
 }
 
+void pool_renew(struct pool_slot *s)
+{
+	if (s->place != POOL_IDLE || !pool.world.plan.landlock_kill || !warden_is_up() ||
+	    s->warden == warden_pid())
+		return;
+	pool_leave(s);
+	pool_fill();
+}
+
+void pool_renew_all(void)
+{
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		pool_renew(&pool.slots[i]);
+}
+
 /* The warden's word is checked: it must be an unreaped child of ours that is nothing else. */
 static bool is_new_child(pid_t pid)
 {
@@ -270,6 +285,7 @@ void pool_on_cloned(unsigned number, pid_t pid)
 		return;
 	}
 	s->pid = pid;
+	s->warden = warden_pid();
 	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	became_ready(s);
 }

@@ -24,6 +24,7 @@ struct pool_slot {
 	struct loop_source source; /* fd: our end of the socket, -1 when closed */
 	pid_t pid;                 /* 0: not known yet, or reaped */
 	int pidfd;
+	pid_t warden; /* that cloned it: its witness, where it kills by landlock */
 	bool ready;
 	bool running; /* an exec whose last event is still to come */
 	bool killed;  /* slots_kill was passed on */
@@ -69,6 +70,9 @@ void pool_drain(struct pool_slot *s);
 void pool_free(struct pool_slot *s);
 /* The pings, and the help for slots that cannot kill by themselves; each LIMIT_SLOT_PING_MS. */
 void pool_start(void); /* before the warden */
+/* An idle slot whose warden has gone can only sweep: replaced, where that is less than it could do. */
+void pool_renew(struct pool_slot *s);
+void pool_renew_all(void);
 void pool_on_cloned(unsigned number, pid_t pid);
 
 /* slots_warden.c */

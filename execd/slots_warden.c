@@ -48,6 +48,7 @@ static void on_report(const struct slot_report *r)
 	if (!warden.up)
 		log_error("commands' world not set up", LOG_U64("step", OUTCOME_START_STEP(r->value)),
 			  LOG_ERR(OUTCOME_START_ERRNO(r->value)));
+	pool_renew_all();
 	pool_fill();
 }
 

@@ -228,6 +228,33 @@ Test(slots_faults, a_warden_that_is_stopped_is_replaced)
 	replace_warden(SIGSTOP);
 }
 
+/* Without their witness they would kill by the weaker sweep. */
+Test(slots_faults, idle_slots_are_renewed_with_their_warden)
+{
+	struct slots_plan plan;
+	unsigned busy;
+
+	start(true);
+	slots_plan(&rig_config, &plan);
+	if (!plan.landlock_kill)
+		cr_skip_test("no Landlock scopes here");
+	busy = rig_run_open("read x; exit 4");
+	rig_until(busy, SLOT_STARTED);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 1; rig_pass())
+		cr_assert(clock_now_ms() < end);
+	send_signal(child_named("warden", 0), SIGKILL);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; rig_ready < 3; rig_pass())
+		cr_assert(clock_now_ms() < end, "the idle one is not renewed");
+	go_on(busy);
+	rig_until(busy, SLOT_EMPTY);
+	cr_assert(WEXITSTATUS(rig_execs[busy].wait_status) == 4);
+	rig_release(busy);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; rig_ready < 4; rig_pass())
+		cr_assert(clock_now_ms() < end, "the busy one is not renewed");
+	cr_assert_eq(slots_idle(), 2);
+	rig_stop();
+}
+
 /* It is the landlock killer's witness: without it the slot sweeps. */
 Test(slots_faults, a_kill_is_complete_without_the_warden)
 {
