@@ -1,4 +1,5 @@
-/* contract.md 9, 10; design.md: the end of the stream, however it comes, and the end of our own processes. */
+/* contract.md 9, 10; design.md: the end of the stream, however it comes, and the end of our own processes.
+ * valgrind: pipes are open at the end */
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
