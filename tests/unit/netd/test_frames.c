@@ -20,7 +20,7 @@ static int decode(const char *bytes, size_t size, struct frames_server *f)
 {
 	return frames_decode((const uint8_t *)bytes, size, f);
 }
-#define DECODE(text, f) decode(text, sizeof text - 1, f)
+#define DECODE(text, f) decode(text, sizeof(text) - 1, f)
 
 Test(frames, decodes_an_exec_where_it_lies)
 {
@@ -90,7 +90,7 @@ Test(frames, refuses_what_cannot_be_decoded_and_says_whose_it_was)
 		size_t size;
 		bool has_req_id;
 	} bad[] = {
-#define BAD(text, known) {text, sizeof text - 1, known}
+#define BAD(text, known) {(text), sizeof(text) - 1, known}
 	    BAD("\x0a", false),                    /* no length */
 	    BAD("\x0a\x05\x08", false),            /* shorter than it says */
 	    BAD("\x0a\x02\x08\x80", false),        /* a varint that does not end */
