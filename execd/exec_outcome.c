@@ -28,7 +28,7 @@ static void decide(struct exec *e, const struct outcome *outcome)
 	counters->timeouts += outcome->kind == OUTCOME_TIMEOUT;
 	counters->aborts += outcome->kind == OUTCOME_ABORTED;
 	counters->refused += outcome->kind == OUTCOME_REFUSED;
-	if (outcome_cached(outcome))
+	if (outcome_cached(outcome) && !e->replaced)
 		cache_put(e->req_id, e->fingerprint, outcome, e->cut);
 }
 

@@ -158,7 +158,7 @@ static struct exec *admit(uint64_t req_id, const struct channel_exec *exec)
 
 void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8_t *command)
 {
-	const struct exec *dying = inflight_find_dying(req_id);
+	struct exec *dying = inflight_find_dying(req_id);
 	struct exec_note whole = {.bytes = command, .size = exec->command_len};
 	enum refusal refusal;
 	struct exec *e;
@@ -174,6 +174,8 @@ void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8
 		refuse(req_id, exec, refusal ? refusal : REFUSAL_QUEUE_FULL);
 		return;
 	}
+	if (dying)
+		dying->replaced = true;
 	records_admitted(req_id);
 	if (command && !dying && queue_count() == 0 && place_is_free() && take_place(e))
 		exec_life_step(e, EXEC_ON_TURN_WHOLE, &whole);

@@ -45,6 +45,7 @@ struct exec {
 	bool killed;    /* ENDED: what is in the pipes is of a killed command */
 	bool cut;       /* not all of its output was handed over */
 	bool decided;   /* outcome is final */
+	bool replaced;  /* dying, and its id came again: what becomes of it now answers nobody */
 	bool reported;
 	bool oom;
 	bool slot_died;

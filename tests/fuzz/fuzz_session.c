@@ -162,8 +162,10 @@ static void take_ended(const struct channel_header *h, const uint8_t *body)
 	MUST((ended.reading == CHANNEL_READ_NOTHING) == (id->state == ADMITTED));
 	id->state = ENDED;
 	id->fetching = false;
-	if (outcome_cached(&ended.outcome))
+	if (outcome_cached(&ended.outcome)) {
 		netd.done[h->req_id] = (uint8_t)(id->fingerprint + 1);
+		netd.doubtful[h->req_id] = false;
+	}
 }
 
 static void take(const struct channel_header *h, const uint8_t *body)
