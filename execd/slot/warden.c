@@ -63,12 +63,15 @@ int world_close_all_but(const int *keep, size_t count)
  * all dispositions default, so that bash inherits just that. */
 static void reset_signals(void)
 {
+	/* The kernel's struct, all zero: SIG_DFL. glibc's own call refuses 32 and 33, and its posix_spawn, by
+	 * which make starts things, leaves 32 ignored. */
+	static const unsigned long by_default[4];
 	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_DFL);
+		syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
 }
 
 static uint32_t set_files(int fd, const struct slot_world *world)
