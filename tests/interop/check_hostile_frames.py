@@ -358,7 +358,8 @@ def goaway_increases(peer, netd):
     peer.send(goaway(1, 0) + goaway(5, 0))
 
 
-@scenario("goaway|protocol|eof", attached=False)
+# A GOAWAY is no connection preface (RFC 9113, 3.4): whatever it is that answers, it has not begun HTTP/2.
+@scenario("goaway|protocol|eof|not-http2", attached=False)
 def goaway_before_settings(peer, netd):
     peer.send(goaway(0, 2, b"bye"))
     time.sleep(0.2)

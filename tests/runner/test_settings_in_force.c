@@ -1,4 +1,5 @@
 /* Settings of ours, seen from a command and in the files that the worker writes. */
+#include "common/clock.h"
 #include "common/drop.h"
 #include "tests/lib/program.h"
 #include "tests/lib/stage.h"
@@ -113,6 +114,20 @@ Test(settings_in_force, leave_an_audit_trail_in_the_log)
 	stage_close(s);
 }
 
+/* The file is written after the log, and in place: what is read in between is old, or not all of it. */
+static void await_in_file(const char *path, const char *text)
+{
+	uint64_t end = clock_now_ms() + STAGE_WAIT_MS;
+	char is[4096] = "";
+
+	do {
+		if (folder_read(path, is, sizeof is) > 0 && strstr(is, text))
+			return;
+		usleep(10000);
+	} while (clock_now_ms() < end);
+	cr_assert(false, "%s", is);
+}
+
 Test(settings_in_force, show_the_stream_in_the_status_file)
 {
 	char path[FOLDER_PATH_MAX], setting[FOLDER_PATH_MAX + 16], text[4096];
@@ -122,8 +137,7 @@ Test(settings_in_force, show_the_stream_in_the_status_file)
 	snprintf(setting, sizeof setting, "STATUS_FILE=%s", path);
 	worker_start(&s->worker, s->relay, WORKER_SETTINGS(setting));
 	cr_assert(worker_wait_said(&s->worker, "execd level=info msg=attached", STAGE_WAIT_MS));
-	cr_assert_gt(folder_read(path, text, sizeof text), 0);
-	cr_assert(strstr(text, "state=attached\nattached=1\n"), "%s", text);
+	await_in_file(path, "state=attached\nattached=1\n");
 	stage_reattach(s);
 	stage_expect_end(stage_exec(s, "exit 0"), 0);
 	cr_assert(worker_stop(&s->worker));
