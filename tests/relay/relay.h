@@ -173,8 +173,7 @@ bool relay_wait_chunks(struct relay_exec *exec, size_t count, uint64_t timeout_m
 bool relay_wait_bytes(struct relay_exec *exec, uint64_t out_bytes, uint64_t timeout_ms);
 void relay_forget(struct relay_exec *exec);
 
-/* --- misbehaviour, at once, on the worker's connection
- * ------------------------------------------------------------ */
+/* --- misbehaviour, at once, on the worker's connection --- */
 enum relay_cut {
 	RELAY_CUT_CLOSE,  /* close(2) of the socket, HTTP/2 unended */
 	RELAY_CUT_RESET,  /* TCP RST */

@@ -20,8 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- the fakes
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the fakes --- */
 
 static uint64_t now_ms = 1000;
 static struct {
@@ -155,8 +154,7 @@ pid_t netd_spawn(const struct netd_image *image, const struct config *config, in
 	return child;
 }
 
-/* --- the stage
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the stage --- */
 
 static struct loop loop;
 static struct config config;
@@ -246,8 +244,7 @@ static void next(uint32_t span)
 	cr_assert_eq(spawned, before + 1, "no netd within %u ms", span);
 }
 
-/* --- the tests
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the tests --- */
 
 Test(netd_proc, is_told_its_settings_and_jailed_before_it_gets_the_token)
 {
