@@ -154,3 +154,19 @@ Test(lost, twice_while_dying_changes_nothing)
 	slot_says(SLOT_EMPTY, 0);
 	is_at_rest();
 }
+
+/* The old run's own exit comes after the answer to the new one, and must not take its place. */
+Test(lost, what_a_dying_run_comes_to_is_no_answer_once_its_id_came_again)
+{
+	begin(2);
+	start(1);
+	execs_stream_lost();
+	exec(1, 2, .command = "true");
+	execs_on_abort(1);
+	drained(1);
+	slot_exits(0, 3);
+	slot_says(SLOT_EMPTY, 0);
+	forget_trace();
+	exec(1, 2, .command = "true");
+	expect("replay 1 abort:0;");
+}
