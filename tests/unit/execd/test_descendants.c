@@ -1,3 +1,4 @@
+/* valgrind: not run: its fork shows other children in /proc than the walk expects */
 /* Who is below a process, as /proc tells it. */
 #include "execd/slot/descendants.h"
 
