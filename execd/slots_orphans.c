@@ -11,12 +11,14 @@
 
 #define PASS_MAX       256u
 #define STILL_ALIVE_MS 1000u
+#define ASKED_MAX_MS   500u /* a warden that is stopped, or starved, must not hold the sweep up */
 
 static struct {
 	struct loop_timer timer;
 	struct sweep sweep;
 	bool looking;
 	uint64_t told_ms;
+	uint64_t waiting_ms; /* since when, for slots that were asked for; 0: not */
 } orphans;
 
 static bool is_known(pid_t pid)
@@ -36,10 +38,29 @@ static void tell(enum slot_event_kind kind, uint32_t count)
 	}
 }
 
+/* A slot is our child before the warden can say its number, and would be swept as an orphan. So no more are
+ * asked for (orphans_wait), those that were come first, and then each child that we do not know is one. */
+static bool wait_for_asked(uint64_t now_ms)
+{
+	if (pool_asked() == 0 || (orphans.waiting_ms != 0 && now_ms - orphans.waiting_ms >= ASKED_MAX_MS)) {
+		orphans.waiting_ms = 0;
+		return false;
+	}
+	if (orphans.waiting_ms == 0)
+		orphans.waiting_ms = now_ms;
+	return true;
+}
+
 static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 {
-	int found = sweep_pass(&orphans.sweep, PASS_MAX);
+	int found;
 
+	if (wait_for_asked(now_ms)) {
+		loop_timer_set(pool.loop, timer, now_ms + 1);
+		return;
+	}
+	found = sweep_pass(&orphans.sweep, PASS_MAX);
+	pool_fill(); /* what was not asked for meanwhile */
 	if (found == 0) {
 		orphans.looking = false;
 		tell(SLOT_EMPTY, 0);
@@ -65,6 +86,11 @@ void orphans_look(void)
 		sweep_begin(&orphans.sweep, getpid(), is_known);
 	}
 	loop_timer_set(pool.loop, &orphans.timer, now);
+}
+
+bool orphans_wait(void)
+{
+	return orphans.waiting_ms != 0;
 }
 
 bool orphans_left(void)

@@ -34,6 +34,15 @@ unsigned pool_count(enum pool_place place)
 	return count;
 }
 
+unsigned pool_asked(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		count += pool.slots[i].place == POOL_STARTING && pool.slots[i].pid == 0;
+	return count;
+}
+
 struct pool_slot *pool_find(pid_t pid)
 {
 	for (unsigned i = 0; i < POOL_SIZE; i++) {
@@ -236,7 +245,7 @@ void pool_fill(void)
 {
 	unsigned have = pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN);
 
-	if (pool.closing || !warden_is_up())
+	if (pool.closing || !warden_is_up() || orphans_wait())
 		return;
 	for (; have < pool.config->max_concurrent; have++) {
 		int err = ask_for_one();

@@ -57,6 +57,9 @@ static inline unsigned pool_number(const struct pool_slot *s)
 /* slots_pool.c */
 void pool_emit(struct pool_slot *s, struct slot_event event);
 unsigned pool_count(enum pool_place place);
+/* Slots that the warden was asked for and has not told the pid of: children of ours that pool_find may miss.
+ */
+unsigned pool_asked(void);
 struct pool_slot *pool_find(pid_t pid);
 /* Asks the warden for as many as are missing. */
 void pool_fill(void);
@@ -89,6 +92,7 @@ void warden_kill(void); /* stopped: as good as dead */
 /* slots_orphans.c */
 void orphans_look(void); /* a slot died, or a child nobody knows was reaped: sweep until there is none */
 bool orphans_left(void);
+bool orphans_wait(void); /* a sweep is due, and waits until no slot is asked for */
 
 /* slots_oom.c */
 void oom_open(void);

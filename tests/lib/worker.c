@@ -106,6 +106,12 @@ static void on_exit_event(struct loop_source *source, uint32_t events)
 
 void worker_start(struct worker *worker, struct relay *relay, const char *const *settings)
 {
+	worker_start_prepared(worker, relay, settings, NULL);
+}
+
+void worker_start_prepared(struct worker *worker, struct relay *relay, const char *const *settings,
+			   void (*prepare)(void))
+{
 	const char *environment[WORKER_ENVIRONMENT_MAX];
 	const char *program = worker_program("execd");
 	int ends[2];
@@ -126,6 +132,8 @@ void worker_start(struct worker *worker, struct relay *relay, const char *const 
 		if (getppid() != parent && getppid() != 0)
 			_exit(127);
 		dup2(ends[1], STDERR_FILENO);
+		if (prepare)
+			prepare();
 		execve(args[0], args, env);
 		_exit(127);
 	}

@@ -38,6 +38,10 @@ void worker_environment(const char *environment[WORKER_ENVIRONMENT_MAX], uint16_
 /* Starts execd. It dies with the test. worker must not be on a test's stack: the relay's loop holds on to it.
  * Failures end the test. */
 void worker_start(struct worker *worker, struct relay *relay, const char *const *settings);
+/* The same; prepare (may be NULL) runs in the child just before the execve: what a bad parent leaves it. It
+ * may use async-signal-safe calls only. */
+void worker_start_prepared(struct worker *worker, struct relay *relay, const char *const *settings,
+			   void (*prepare)(void));
 
 /* A line with text has come on stderr. */
 bool worker_said(const struct worker *worker, const char *text);
