@@ -9,13 +9,15 @@
 #include "execd/records.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 static struct {
 	struct loop *loop;
 	struct execs_counters *counters;
 	void (*expired)(struct loop_timer *timer, uint64_t now_ms);
 	uint32_t proof_ms;
-} life;
+	int null_fd; /* opened once: a command may own /dev, and put there what an open waits for */
+} life = {.null_fd = -1};
 
 static const struct slot_event no_slot_event;
 static const struct exec_note no_note;
@@ -33,6 +35,8 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
 	life.counters = counters;
 	life.expired = expired;
 	life.proof_ms = LIMIT_KILL_PROOF_MS;
+	if (life.null_fd < 0)
+		life.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	exec_outcome_init(counters);
 }
 
@@ -112,6 +116,18 @@ static void fail(struct exec *e, enum exec_event event, enum start_step step, in
 	exec_life_step(e, event, &note);
 }
 
+/* Without stdin a command reads /dev/null rather than a pipe that is empty: both are at their end, but tools
+ * like rg search the working folder for the one and stdin for the other. */
+static void take_no_input(int *theirs)
+{
+	int null = life.null_fd < 0 ? -1 : fcntl(life.null_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (null < 0)
+		return; /* the pipe's end is an end, too */
+	fd_close(theirs);
+	*theirs = null;
+}
+
 static void run(struct exec *e, const struct exec_note *note)
 {
 	struct slot_run what = {
@@ -127,6 +143,8 @@ static void run(struct exec *e, const struct exec_note *note)
 		fail(e, EXEC_ON_RUN_FAILED, START_PIPES, err);
 		return;
 	}
+	if (e->stdin_len == 0)
+		take_no_input(&theirs[0]);
 	e->given = note->size;
 	err = slots_run((unsigned)e->slot, &what, e->pipes, theirs);
 	close_pipes(theirs);

@@ -153,6 +153,7 @@ static struct exec *admit(uint64_t req_id, const struct channel_exec *exec)
 	memcpy(e->fingerprint, exec->fingerprint, CHANNEL_FINGERPRINT);
 	e->timeout_s = exec->timeout_s;
 	e->command_len = exec->command_len;
+	e->stdin_len = exec->stdin_len;
 	return e;
 }
 
