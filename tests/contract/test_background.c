@@ -9,6 +9,7 @@
 
 TestSuite(background, .timeout = 60, .fini = stage_fini);
 
+/* row 4 of "right in the field" (test_field.c), with those below */
 Test(background, keeps_a_quiet_process_and_ends_soon)
 {
 	struct relay_exec *exec;

@@ -9,6 +9,7 @@ TestSuite(goaway, .timeout = 60, .fini = stage_fini);
 
 /* Running work may finish on the old stream, what is new or waits is refused; the old session ends before the
  * next begins, so the relay never sees two. */
+/* row 28 of "right in the field" (test_field.c) */
 Test(goaway, lets_running_work_finish_and_dials_anew)
 {
 	struct relay_request request = {.req_id = 40, .command = "exit 6"};

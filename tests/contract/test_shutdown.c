@@ -80,6 +80,7 @@ Test(shutdown, works_while_there_is_no_relay)
 	stage_close(s);
 }
 
+/* row 29 of "right in the field" (test_field.c), with the tests above and below */
 Test(shutdown, drains_for_as_long_as_it_may)
 {
 	struct relay_exec *running, *late;

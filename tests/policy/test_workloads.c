@@ -39,6 +39,7 @@ static void run(const struct seccomp_program *commands, const char *const *tools
 		run(&policy_commands_ptrace, tools, script);                                                 \
 	}
 
+/* row 23 of "right in the field" (tests/contract/test_field.c): python3, curl and git are below. */
 WORKLOAD(bash_pipes_and_jobs, TOOLS("bash"),
 	 "[ $(seq 100 | sort -rn | head -n 1 || true) = 100 ]\n"
 	 "diff <(echo a) <(echo a)\n"
@@ -66,6 +67,11 @@ WORKLOAD(own_priorities, TOOLS("taskset", "ionice", "chrt", "prlimit", "nice"),
 	 "--nofile=64 true\n"
 	 "prlimit --pid $$ --nofile\n" /* reading another's is allowed */
 	 "! prlimit --pid $$ --nofile=64; ! ionice -c 3 -p $$")
+
+WORKLOAD(getent, TOOLS("getent"),
+	 "getent passwd root >/dev/null; getent group root >/dev/null; getent hosts localhost >/dev/null; ! "
+	 "getent "
+	 "passwd no-such-user")
 
 WORKLOAD(flock, TOOLS("flock"), "flock l echo a; flock -n l true; (flock 9; echo b) 9>l")
 

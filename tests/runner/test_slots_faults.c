@@ -412,6 +412,7 @@ static bool enter_small_cgroup(char folder[64])
 	return false;
 }
 
+/* row 19 of "right in the field" (tests/contract/test_field.c), in a smaller cgroup */
 Test(slots_faults, a_leader_that_the_kernel_killed_for_memory_is_told)
 {
 	char folder[64], parent[64];
