@@ -191,10 +191,14 @@ static void kill_all_of_it(struct exec *e, enum exec_event event, const struct e
 	slots_kill((unsigned)e->slot);
 }
 
-/* Before bash was executed it is a failed start; after that it must not run again. */
+/* bash may run before its slot has said so, and its first act may be to stop or kill that slot. So a slot
+ * that had the whole command counts as one that ran it: it must not run again, and what it wrote is
+ * delivered. */
 static void slot_lost(struct exec *e)
 {
 	e->slot_died = true;
+	if (e->given == e->command_len)
+		announce(e);
 	if (e->started_ms == 0)
 		exec_outcome_give_reason(e, OUTCOME_START_FAILED,
 					 OUTCOME_START_VALUE(START_SLOT, ECONNRESET));

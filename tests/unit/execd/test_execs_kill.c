@@ -245,13 +245,34 @@ Test(kill, a_slot_that_dies_before_the_start_is_a_failed_start)
 	slot_says(SLOT_EMPTY, 0);
 	expect("release 0;");
 	is_at_rest();
+	cr_assert_eq(execs_counters()->cached, 0);
+}
 
+/* bash may run before its slot has said so, and a command can stop or kill its own slot in that moment. What
+ * may have run must not run again (contract.md 9), and what it wrote is delivered. */
+Test(kill, a_slot_that_dies_with_the_whole_command_may_have_run_it)
+{
+	begin(1);
 	exec_short(2);
 	slot_says(SLOT_DIED, 0);
-	expect("admitted 2;run 0 id=2 4/4;");
+	expect("admitted 2;run 0 id=2 4/4;started 2;");
 	slot_says(SLOT_EMPTY, 0);
-	expect("release 0;ended 2 start:131176 nothing;");
+	expect("release 0;ended 2 abort:0 empty;");
 	drained(2);
+	exec_short(2);
+	expect("replay 2 abort:0;");
+	is_at_rest();
+}
+
+/* All but the last byte: bash cannot have been started. */
+Test(kill, a_slot_that_dies_with_half_a_command_is_a_failed_start)
+{
+	begin(1);
+	exec(1, 1, .len = 10);
+	cr_assert_eq(command_comes(1, 0, 9), 0);
+	slot_says(SLOT_DIED, 0);
+	slot_says(SLOT_EMPTY, 0);
+	cr_assert_eq(fake.ended.outcome.kind, OUTCOME_START_FAILED);
 	cr_assert_eq(execs_counters()->cached, 0);
 }
 
