@@ -6,10 +6,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 TestSuite(field_world, .timeout = 60, .fini = stage_fini);
@@ -110,15 +113,39 @@ Test(field_world, row_21_orphans_of_pid_1_leave_no_zombie)
 	stage_close(s);
 }
 
+/* Shows a folder that the new /tmp hides, when the programs were built in one below it. */
+static void show_again(const char *folder, int fd)
+{
+	char path[PATH_MAX + 2], hidden[32];
+
+	snprintf(path, sizeof path, "%s/", folder);
+	for (char *slash = strchr(path + strlen("/tmp/"), '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	snprintf(hidden, sizeof hidden, "/proc/self/fd/%d", fd);
+	if (mount(hidden, folder, NULL, MS_BIND, NULL) < 0)
+		_exit(125);
+}
+
 /* /tmp is 64 KiB and full, the log's disk is full. */
 static void full_disks(void)
 {
 	static const char zeros[4096];
-	int fd;
+	char programs[PATH_MAX];
+	int fd, built;
 
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k,mode=1777") < 0)
+	if (!realpath(worker_program("execd"), programs))
+		_exit(124);
+	*strrchr(programs, '/') = '\0';
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		_exit(126);
+	built = open(programs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k,mode=1777") < 0)
+		_exit(126);
+	if (strncmp(programs, "/tmp/", 5) == 0)
+		show_again(programs, built);
 	fd = open("/tmp/fill", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	while (write(fd, zeros, sizeof zeros) > 0)
 		;

@@ -431,8 +431,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool once;
 	int before;
 
-	if (!once)
-		log_init("fuzz", LOG_LEVEL_ERROR, LOG_FORMAT_TEXT), once = true;
+	if (!once) {
+		log_init("fuzz", LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+		/* Opens what it keeps open, once. */
+		MUST(loop_init(&netd.loop) == 0 && execs_init(&netd.loop, &config) == 0);
+		loop_close(&netd.loop);
+		once = true;
+	}
 	before = count_descriptors();
 	memset(&netd, 0, sizeof netd);
 	netd.in = data;

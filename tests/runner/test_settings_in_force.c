@@ -30,6 +30,16 @@ static void expect(struct stage *s, const char *command, const char *out)
 	stage_expect_out(exec, out);
 }
 
+/* Without stdin there is no pipe at 0 but /dev/null. */
+static void expect_with_stdin(struct stage *s, const char *command, const char *out)
+{
+	struct relay_exec *exec = stage_send(
+	    s, &(struct relay_request){.command = command, .input = "x", .input_size = 1, .streaming = true});
+
+	stage_expect_end(exec, 0);
+	stage_expect_out(exec, out);
+}
+
 Test(settings_in_force, give_commands_a_user)
 {
 	struct stage *s;
@@ -39,7 +49,9 @@ Test(settings_in_force, give_commands_a_user)
 	expect(s, "id -u; id -g; id -G", "64123\n64124\n64124\n");
 	expect(s, "echo $HOME $USER $LOGNAME $SHELL", "/ 64123 64123 /bin/sh\n");
 	expect(s, "grep CapPrm /proc/self/status", "CapPrm:\t0000000000000000\n");
-	expect(s, "stat -L -c %u /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2", "64123\n64123\n64123\n");
+	expect_with_stdin(s, "stat -L -c %u /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2",
+			  "64123\n64123\n64123\n");
+	expect(s, "cat /dev/stdin", "");
 	expect(s, "echo through >/dev/stdout", "through\n");
 	stage_close(s);
 }
