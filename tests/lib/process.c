@@ -207,6 +207,22 @@ size_t process_resident(pid_t pid)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+size_t process_descriptors(pid_t pid)
+{
+	char path[64];
+	size_t count = 0;
+	DIR *folder;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	folder = opendir(path);
+	if (!folder)
+		return 0;
+	for (struct dirent *e; (e = readdir(folder));)
+		count += e->d_name[0] != '.';
+	closedir(folder);
+	return count;
+}
+
 void process_adopt_orphans(void)
 {
 	cr_assert(prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0);
