@@ -1,4 +1,5 @@
 /* Rows of "right in the field" about the machine around the worker: processes, disks, PID 1. */
+#include "tests/lib/program.h"
 #include "tests/lib/space.h"
 #include "tests/lib/stage.h"
 
@@ -136,7 +137,7 @@ static void full_disks(void)
 	char programs[PATH_MAX];
 	int fd, built;
 
-	if (!realpath(worker_program("execd"), programs))
+	if (!realpath(program_built("execd"), programs))
 		_exit(124);
 	*strrchr(programs, '/') = '\0';
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

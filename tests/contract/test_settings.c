@@ -1,4 +1,5 @@
 /* contract.md "Configuration", design.md "Settings of ours": a bad value is one clear line and exit 2. */
+#include "tests/lib/program.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +12,7 @@ TestSuite(settings, .timeout = 60, .fini = stage_fini);
 static int run(const char *const *settings, char log[8192])
 {
 	const char *environment[WORKER_ENVIRONMENT_MAX];
-	const char *argv[] = {worker_program("execd"), NULL};
+	const char *argv[] = {program_built("execd"), NULL};
 
 	worker_environment(environment, 9, settings);
 	return process_run(argv, environment, log, 8192, 10000);

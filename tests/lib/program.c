@@ -29,7 +29,9 @@ const char *program_built(const char *name)
 
 	cr_assert(n > 0);
 	self[n] = '\0';
-	tests = strstr(self, "/tests/runner/");
+	tests = strstr(self, "/tests/");
+	for (char *next = tests; next; next = strstr(next + 1, "/tests/"))
+		tests = next;
 	if (tests)
 		*tests = '\0';
 	cr_assert_lt(snprintf(path, sizeof path, "%s/%s",

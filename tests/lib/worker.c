@@ -1,3 +1,4 @@
+#include "tests/lib/program.h"
 #include "tests/lib/worker.h"
 
 #include "common/fd.h"
@@ -15,24 +16,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-const char *worker_program(const char *name)
-{
-	static char path[512];
-	char self[400];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *tests;
-
-	cr_assert(n > 0);
-	self[n] = '\0';
-	tests = strstr(self, "/tests/");
-	for (char *next = tests; next; next = strstr(next + 1, "/tests/"))
-		tests = next;
-	cr_assert(tests, "%s is not in a build folder", self);
-	*tests = '\0';
-	snprintf(path, sizeof path, "%s/%s", self, name);
-	return path;
-}
 
 static bool overrides(const char *const *settings, const char *entry)
 {
@@ -113,7 +96,7 @@ void worker_start_prepared(struct worker *worker, struct relay *relay, const cha
 			   void (*prepare)(void))
 {
 	const char *environment[WORKER_ENVIRONMENT_MAX];
-	const char *program = worker_program("execd");
+	const char *program = program_built("execd");
 	int ends[2];
 	char *args[] = {NULL, NULL};
 	char *const *env;

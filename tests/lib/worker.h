@@ -24,9 +24,6 @@ struct worker {
 /* "NAME=VALUE", … for worker_start and worker_environment. */
 #define WORKER_SETTINGS(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-/* The path of a program that was built together with this test. Static storage. */
-const char *worker_program(const char *name);
-
 #define WORKER_ENVIRONMENT_MAX 64
 
 /* The environment of a worker that dials port on 127.0.0.1 as "sbx" with "token", with settings (NULL-ended)

@@ -2,6 +2,7 @@
  * from within commands of a whole worker. Each test is a mode and a pair of users; tests/run runs them as
  * root and as an unprivileged user. */
 #include "common/landlock.h"
+#include "tests/lib/program.h"
 #include "tests/lib/outer.h"
 #include "tests/lib/stage.h"
 
@@ -49,7 +50,7 @@ static void expect_rights(const char *const *settings, const struct rights *r)
 	exec = stage_exec(
 	    s,
 	    "sleep %s & %s execd=%d netd=%d warden=%d slot=$PPID other=%.7s own=$!; r=$?; kill $!; exit $r",
-	    s->mark, worker_program("tests/tenant"), s->worker.pid, worker_netd(&s->worker),
+	    s->mark, program_built("tests/tenant"), s->worker.pid, worker_netd(&s->worker),
 	    process_child(s->worker.pid, "warden"), (const char *)other->out.at);
 	stage_expect_end(exec, 0);
 	expect(exec, "execd", r->execd);
@@ -168,7 +169,7 @@ static void expect_rights_on_init(const char *const *settings, const char *right
 		cr_skip_test("needs CAP_SYS_ADMIN");
 	need_scopes();
 	s = stage_open(settings);
-	exec = stage_exec(s, "%s init=1:%d", worker_program("tests/tenant"), s->worker.pid);
+	exec = stage_exec(s, "%s init=1:%d", program_built("tests/tenant"), s->worker.pid);
 	stage_expect_end(exec, 0);
 	expect(exec, "init", rights);
 	stage_close(s);
