@@ -253,13 +253,13 @@ static size_t answer(const unsigned char *question, size_t n, unsigned char *rep
 	return end + sizeof address;
 }
 
-static void serve_tcp(int listener)
+/* CHILD: one connection, while the questions over UDP go on. */
+static void serve_tcp(int fd)
 {
-	int fd = accept(listener, NULL, NULL);
 	unsigned char in[600], out[700];
 
-	while (read(fd, in, 2) == 2) {
-		ssize_t n = read(fd, in, (size_t)(in[0] << 8 | in[1]));
+	while (recv(fd, in, 2, MSG_WAITALL) == 2) {
+		ssize_t n = recv(fd, in, (size_t)(in[0] << 8 | in[1]) % sizeof in, MSG_WAITALL);
 		size_t size = n > 0 ? answer(in, (size_t)n, out + 2, true) : 0;
 
 		out[0] = (unsigned char)(size >> 8);
@@ -267,30 +267,32 @@ static void serve_tcp(int listener)
 		if (size == 0 || write(fd, out, size + 2) < 0)
 			break;
 	}
-	close(fd);
 }
 
-struct name_server {
-	int udp;
-};
-
-static void serve_names(int listener, void *arg)
+static void serve_names(int listener, int udp)
 {
-	const struct name_server *server = arg;
-	struct pollfd p[2] = {{.fd = server->udp, .events = POLLIN}, {.fd = listener, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = udp, .events = POLLIN}, {.fd = listener, .events = POLLIN}};
 	unsigned char in[600], out[700];
 	struct sockaddr_in from;
 
 	while (poll(p, 2, DEADLINE_S * 1000) > 0) {
 		socklen_t size = sizeof from;
 
-		if (p[1].revents)
-			serve_tcp(listener);
+		if (p[1].revents) {
+			int fd = accept(listener, NULL, NULL);
+
+			if (fork() == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				serve_tcp(fd);
+				_exit(0);
+			}
+			close(fd);
+		}
 		if (p[0].revents) {
-			ssize_t n = recvfrom(server->udp, in, sizeof in, 0, (struct sockaddr *)&from, &size);
+			ssize_t n = recvfrom(udp, in, sizeof in, 0, (struct sockaddr *)&from, &size);
 
 			if (n > 16)
-				sendto(server->udp, out, answer(in, (size_t)n, out, false), 0,
+				sendto(udp, out, answer(in, (size_t)n, out, false), 0,
 				       (struct sockaddr *)&from, size);
 		}
 	}
@@ -327,7 +329,7 @@ static int resolve(void)
 static void resolve_name(const char *name)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct name_server server = {.udp = socket(AF_INET, SOCK_DGRAM, 0)};
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
 	socklen_t size = sizeof at;
 	char servers[64];
 	uint16_t port = 0;
@@ -338,7 +340,7 @@ static void resolve_name(const char *name)
 	for (int tries = 0;; tries++) {
 		listener = peer_listen(&port);
 		at.sin_port = htons(port);
-		if (bind(server.udp, (struct sockaddr *)&at, size) == 0)
+		if (bind(udp, (struct sockaddr *)&at, size) == 0)
 			break;
 		close(listener);
 		cr_assert(tries < 20);
@@ -346,7 +348,7 @@ static void resolve_name(const char *name)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve_names(listener, &server);
+		serve_names(listener, udp);
 		_exit(0);
 	}
 	snprintf(servers, sizeof servers, "127.0.0.1:%u", port);
