@@ -138,6 +138,19 @@ class RelayWithGrpcio(unittest.TestCase):
         self.assertEqual(client.communicate(timeout=10)[1], b"exit code -1\n")
         self.assertEqual(client.returncode, 0)
 
+    def test_a_client_that_is_killed(self):
+        before = len(self.worker.ids), len(self.worker.aborts)
+        clients = [
+            subprocess.Popen([RELAY, "exec", "--relay", self.address, "--sandbox-id", "sbx", "wait for the abort"])
+            for _ in range(3)
+        ]
+        self.assertTrue(self.worker.wait(lambda: len(self.worker.ids) == before[0] + 3))
+        for client in clients:
+            client.kill()
+            client.wait()
+        self.assertTrue(self.worker.wait(lambda: len(self.worker.aborts) == before[1] + 3))
+        self.assertEqual(self.collect(self.call(9, "exit 3"))[2], 3)
+
     def test_our_prompt(self):
         prompt = subprocess.Popen(
             [RELAY, "prompt", "--relay", self.address, "--sandbox-id", "sbx"],

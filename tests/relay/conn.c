@@ -133,7 +133,9 @@ static void conn_read(struct relay_conn *conn)
 		conn->over = n == 0 || (n < 0 && errno != EAGAIN);
 		return;
 	}
+	conn->relay->busy = true;
 	r = relay_io_read(&conn->io, budget);
+	conn->relay->busy = false;
 	if (r == -EPROTO)
 		relay_complain(conn->relay, "a peer broke HTTP/2 or TLS");
 	conn->over |= r < 0;
@@ -199,9 +201,12 @@ void relay_conn_accept(struct relay *relay, int fd)
 void relay_conn_close(struct relay_conn *conn, bool reset)
 {
 	struct relay_conn **at = &conn->relay->conns;
+	bool busy = conn->relay->busy;
 
+	conn->relay->busy = true;
 	while (conn->streams)
 		relay_stream_closed(conn->streams);
+	conn->relay->busy = busy;
 	loop_timer_stop(conn->io.loop, &conn->rate_timer);
 	relay_io_close(&conn->io, reset);
 	while (*at != conn)
@@ -212,14 +217,18 @@ void relay_conn_close(struct relay_conn *conn, bool reset)
 
 void relay_conn_drain(struct relay_conn *conn)
 {
+	bool busy = conn->relay->busy;
+
 	conn->draining = true;
 	conn->io.mute = true;
 	conn->io.paused = false;
 	if (conn->io.tls)
 		SSL_shutdown(conn->io.tls);
 	shutdown(conn->io.source.fd, SHUT_WR);
+	conn->relay->busy = true;
 	while (conn->streams)
 		relay_stream_closed(conn->streams);
+	conn->relay->busy = busy;
 	conn->io.want_write = false;
 	relay_io_watch(&conn->io);
 }

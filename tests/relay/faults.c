@@ -88,6 +88,7 @@ void relay_calm(struct relay_worker *worker)
 			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)why, strlen(why));
 	relay_io_flush(&conn->io);
 	relay_conn_drain(conn);
+	relay_flush(worker->relay);
 }
 
 void relay_end_stream(struct relay_worker *worker, int grpc_status, const char *message)

@@ -55,7 +55,7 @@ struct relay_conn {
 	unsigned pings;
 	bool said_goaway;
 	bool draining; /* our side is shut; what comes is thrown away until the end */
-	bool over;     /* to be closed by relay_sweep */
+	bool over;     /* to be closed by relay_flush */
 };
 
 struct relay {
@@ -72,11 +72,14 @@ struct relay {
 	unsigned connections;
 	unsigned refusals;
 	struct relay_bytes complaints; /* NUL-terminated */
+	bool busy;                     /* in a callback, or closing: whoever set it flushes afterwards */
+	bool unflushed;                /* relay_flush was called meanwhile */
 };
 
 /* relay.c */
 void relay_complain(struct relay *relay, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes what all connections have, closes those that are over. Never from inside a callback of nghttp2. */
+/* Writes what all connections have, closes those that are over. Called while the relay is busy (from inside a
+ * callback of nghttp2, or while a stream is being closed) it leaves the work to whoever is busy. */
 void relay_flush(struct relay *relay);
 
 /* tls.c: NULL after a message on stderr. */

@@ -38,13 +38,21 @@ void relay_forgive(struct relay *relay)
 	relay_bytes_free(&relay->complaints);
 }
 
-void relay_flush(struct relay *relay)
+static struct relay_conn *first_over(struct relay *relay)
 {
-	struct relay_conn *next;
+	struct relay_conn *conn = relay->conns;
+
+	while (conn && !conn->over)
+		conn = conn->next;
+	return conn;
+}
+
+static void flush_once(struct relay *relay)
+{
+	struct relay_conn *conn;
 	int r;
 
-	for (struct relay_conn *conn = relay->conns; conn; conn = next) {
-		next = conn->next;
+	for (conn = relay->conns; conn; conn = conn->next) {
 		r = conn->over ? 0 : relay_io_flush(&conn->io);
 		if (r == -EPROTO)
 			relay_complain(relay, "a peer broke HTTP/2 or TLS");
@@ -53,11 +61,21 @@ void relay_flush(struct relay *relay)
 		    !nghttp2_session_want_write(conn->io.session) && conn->io.unsent_size == 0)
 			conn->over = true;
 	}
-	for (struct relay_conn *conn = relay->conns; conn; conn = next) {
-		next = conn->next;
-		if (conn->over)
-			relay_conn_close(conn, false);
+	while ((conn = first_over(relay)))
+		relay_conn_close(conn, false);
+}
+
+void relay_flush(struct relay *relay)
+{
+	relay->unflushed = true;
+	if (relay->busy)
+		return;
+	relay->busy = true;
+	while (relay->unflushed) {
+		relay->unflushed = false;
+		flush_once(relay);
 	}
+	relay->busy = false;
 }
 
 static void on_dial(struct loop_source *source, uint32_t events)
