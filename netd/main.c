@@ -47,6 +47,14 @@ static void check_channel(void)
 		log_fatal(2, "started by hand: descriptor 3 is not execd's channel", LOG_FIELDS());
 }
 
+/* execd starts a copy that nobody may read, which the kernel makes non-dumpable from its first instruction
+ * on. Any other start leaves a moment in which a process of the same user can open our memory, and read there
+ * what comes later. 2 (fs.suid_dumpable) is for root only. */
+static bool is_open_to_its_user(void)
+{
+	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
 /* Whatever its parent was: a name, no core and no tracer, no other descriptors, no signal but those that
  * kill. The life of this process hangs on its channel alone: a SIGINT or SIGTERM for the whole group is
  * execd's to answer, which then says DRAIN. */
@@ -66,11 +74,14 @@ static void own_process(void)
 
 /* From the settings to the verdict. The order is the point: files are read, then the jail shuts, then the
  * secrets come. */
-static int serve(struct records *records, struct settings *settings, struct attach *attach)
+static int serve(struct records *records, struct settings *settings, struct attach *attach, bool was_open)
 {
 	struct loop loop;
 	int err = records_await(records, CHANNEL_JAIL);
 
+	/* Not before: how to log is a setting. */
+	if (err == 0 && was_open)
+		log_warn("started dumpable: a process of the same user may have opened this one's memory");
 	if (err == 0)
 		err = transport_prepare(settings);
 	if (err == 0)
@@ -92,6 +103,7 @@ int main(int argc, char **argv)
 	static struct settings settings;
 	static struct records records;
 	static struct attach attach;
+	bool was_open = is_open_to_its_user();
 	int err;
 
 	log_init("netd", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
@@ -103,7 +115,7 @@ int main(int argc, char **argv)
 		    none */
 	settings_init(&settings);
 	records_init(&records, CHANNEL_FD, &settings);
-	err = serve(&records, &settings, &attach);
+	err = serve(&records, &settings, &attach, was_open);
 	if (err == -ECANCELED)
 		attach.closed = (struct channel_closed){CHANNEL_CLOSE_DRAINED, CHANNEL_NO_STATUS, 0, 0, 0};
 	else if (err < 0)

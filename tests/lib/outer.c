@@ -6,10 +6,16 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
 
 #define NR   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
 #define ARG0 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]))
+#define ARG2 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]))
 #define ANSWER(nr, err)                                                                                      \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (err))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -59,6 +65,27 @@ void outer_no_landlock(void)
 	    ANSWER(SYS_landlock_create_ruleset, ENOSYS),
 	    ANSWER(SYS_landlock_add_rule, ENOSYS),
 	    ANSWER(SYS_landlock_restrict_self, ENOSYS),
+	    ALLOW,
+	};
+
+	enter(filter, sizeof filter / sizeof *filter);
+}
+
+void outer_no_memfd(void)
+{
+	static const struct sock_filter filter[] = {NR, ANSWER(SYS_memfd_create, EPERM), ALLOW};
+
+	enter(filter, sizeof filter / sizeof *filter);
+}
+
+void outer_no_passrights(void)
+{
+	static const struct sock_filter filter[] = {
+	    NR,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3),
+	    ARG2,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_PASSRIGHTS, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
 	    ALLOW,
 	};
 
