@@ -26,6 +26,7 @@ HEADER = struct.Struct("<BBHIQI")
 # Descriptor 3 is netd's end of the channel: kept free of anything else from the start.
 _null = fcntl.fcntl(os.open("/dev/null", os.O_RDONLY), fcntl.F_DUPFD_CLOEXEC, 4)
 os.dup2(_null, 3)
+_spawning = threading.Lock()
 
 
 def _shut(program):
@@ -54,13 +55,14 @@ class Netd:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock, self.seq, self.closed, self.records, self.usage = ours, 0, None, [], None
         self.status, self.peak_kib = None, 0
-        os.dup2(theirs.fileno(), 3)
-        image = _shut(program)
-        self.process = subprocess.Popen(["netd"], executable="/proc/self/fd/%d" % image, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=log, pass_fds=[3, image], env={},
-                                        user=65534 if os.getuid() == 0 else None)
-        os.close(image)
-        os.dup2(_null, 3)
+        with _spawning:
+            os.dup2(theirs.fileno(), 3)
+            image = _shut(program)
+            self.process = subprocess.Popen(["netd"], executable="/proc/self/fd/%d" % image, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=log, pass_fds=[3, image], env={},
+                                            user=65534 if os.getuid() == 0 else None)
+            os.close(image)
+            os.dup2(_null, 3)
         threading.Thread(target=self._watch_memory, daemon=True).start()
         theirs.close()
         base = {"relay_host": "127.0.0.1", "relay_tls": 0, "sandbox_id": "sbx-test", "trust": "untrusted", "capacity": 4,
@@ -86,7 +88,7 @@ class Netd:
                             self.peak_kib = max(self.peak_kib, int(line.split()[1]))
             except OSError:
                 return
-            time.sleep(0.02)
+            time.sleep(0.01)
 
     def _send(self, kind, flags=0, req_id=0, body=b"", fds=None):
         packet = HEADER.pack(kind, flags, 0, len(body), req_id, self.seq) + body

@@ -147,6 +147,9 @@ class Peer:
         return self.wait(lambda fs: [f for f in fs if f[0] == kind and f[1] & flags == flags
                                      and (stream is None or f[2] == stream)], seconds)
 
+    def wait_stream_end(self, seconds=10):
+        return self.wait(lambda fs: [f for f in fs if f[0] == DATA and f[1] & 1 or f[0] == RST], seconds)
+
     def wait_end(self, seconds=10):
         end = time.monotonic() + seconds
         with self.lock:
