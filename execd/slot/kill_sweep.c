@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define BIND_FROM   1u /* passes before that found no fewer */
+#define STOP_FROM   1u /* passes before */
 #define IDLE_FROM   8u /* passes before that found more */
 #define FIRST_MAX   512u
 #define WAIT_MAX_MS 50u
@@ -14,6 +15,7 @@
 struct pass {
 	bool idle;
 	bool bind;
+	bool stop;
 	bool kill;
 	cpu_set_t cpu;
 };
@@ -29,6 +31,14 @@ static void lower_thread(pid_t tid, void *owner)
 		sched_setscheduler(tid, SCHED_IDLE, &param);
 }
 
+static void send(const struct descendant *d, int sig)
+{
+	if (d->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, d->pidfd, sig, NULL, 0);
+	else if (d->own_child)
+		kill(d->pid, sig);
+}
+
 static void visit(const struct descendant *d, void *owner)
 {
 	static const struct rlimit none = {0, 0};
@@ -37,12 +47,10 @@ static void visit(const struct descendant *d, void *owner)
 	prlimit(d->pid, RLIMIT_NPROC, &none, NULL);
 	if (pass->bind || pass->idle)
 		descendants_threads(d->pid, lower_thread, pass);
-	if (!pass->kill)
-		return;
-	if (d->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, d->pidfd, SIGKILL, NULL, 0);
-	else if (d->own_child)
-		kill(d->pid, SIGKILL);
+	if (pass->kill)
+		send(d, SIGKILL);
+	else if (pass->stop)
+		send(d, SIGSTOP);
 }
 
 void sweep_begin(struct sweep *sweep, pid_t root, bool (*spare)(pid_t child))
@@ -76,13 +84,14 @@ static unsigned next_wait(const struct sweep *sweep, int found)
 
 int sweep_pass(struct sweep *sweep, unsigned max)
 {
-	struct pass pass = {.idle = sweep->grew >= IDLE_FROM};
+	struct pass pass = {.idle = sweep->grew >= IDLE_FROM, .stop = sweep->passes >= STOP_FROM};
 	cpu_set_t before;
 	int found;
 
 	if (sweep->stayed >= BIND_FROM)
 		bind_self(sweep, &pass, &before);
-	/* Those that fork when their parent dies must not be able to before the first one dies. */
+	/* Those that fork when their parent dies, or into the room that it leaves, must not be able to before
+	 * the first one dies. */
 	found = descendants_walk(sweep->root, sweep->spare, max < FIRST_MAX ? max : FIRST_MAX, visit, &pass);
 	pass.kill = true;
 	if (found > 0)

@@ -12,9 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *const shapes_names[] = {"plain",     "daemon", "stopped", "immune", "renamed",
-				    "swarm",     "tight",  "bomb",    "vforks", "threads",
-				    "guardians", "reaper", "brother", "lowly",  NULL};
+const char *const shapes_names[] = {"plain", "daemon",  "stopped", "immune",    "renamed", "swarm",   "tight",
+				    "bomb",  "vforks",  "threads", "guardians", "reaper",  "brother", "lowly",
+				    "held",  "setsids", "setsid",  "nohup",     "alias",   "refill",  NULL};
+
+/* Shapes that a shell makes; $H is hostile, $F the file. All others are hostile's own. */
+static const struct {
+	const char *name;
+	const char *command;
+} by_shell[] = {
+    {"nohup", "nohup $H plain $F >/dev/null 2>&1"},
+    {"setsid", "setsid -f setsid -f setsid -f setsid -f $H plain $F"},
+    {"alias", "(exec -a '[kworker/u8:3]' $H plain $F)"},
+    {"caged", "HOSTILE_BOUND=1 $H refill $F"},
+};
 
 static unsigned count_marks(const char *path)
 {
@@ -84,18 +95,29 @@ static void until_alive(const char *path, unsigned slot)
 	}
 }
 
+static void write_command(char *to, size_t size, const char *shape, const char *path, bool by_exit)
+{
+	const char *build = getenv("BUILD"), *command = NULL;
+	char own[64];
+
+	for (size_t i = 0; i < sizeof by_shell / sizeof *by_shell; i++) {
+		if (strcmp(by_shell[i].name, shape) == 0)
+			command = by_shell[i].command;
+	}
+	snprintf(own, sizeof own, "$H %s $F", shape);
+	/* by_exit: the leader exits once a line comes in. */
+	snprintf(to, size, "H=%s/tests/hostile F=%s; %s%s", build ? build : "build", path,
+		 command ? command : own, by_exit ? " & read x; exit 3" : "; sleep 1000");
+}
+
 void shapes_run(const char *shape, bool by_exit, struct shapes_result *ret)
 {
-	const char *build = getenv("BUILD");
 	char path[64], command[512];
 	unsigned slot;
 	uint64_t from;
 
 	make_file(path);
-	/* by_exit: the leader exits once a line comes in. */
-	snprintf(command, sizeof command,
-		 by_exit ? "%s/tests/hostile %s %s & read x; exit 3" : "%s/tests/hostile %s %s; sleep 1000",
-		 build ? build : "build", shape, path);
+	write_command(command, sizeof command, shape, path, by_exit);
 	slot = rig_run_open(command);
 	until_alive(path, slot);
 	rig_for(60);

@@ -1,4 +1,5 @@
-/* Runs the shapes of tests/runner/hostile.c in a slot and looks for survivors. */
+/* Runs the shapes of tests/runner/hostile.c, and some that a shell makes of it, in a slot and looks for
+ * survivors. */
 #ifndef TESTS_LIB_SHAPES_H
 #define TESTS_LIB_SHAPES_H
 
@@ -6,7 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-extern const char *const shapes_names[]; /* NULL-ended */
+/* NULL-ended. One more, "caged", is a bomb for a cgroup that bounds it. */
+extern const char *const shapes_names[];
 
 struct shapes_result {
 	uint64_t kill_us;     /* from slots_kill (or the leader's exit) to SLOT_EMPTY */

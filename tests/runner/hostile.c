@@ -5,6 +5,7 @@
  * killer fail. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,13 +25,15 @@
 #define LIFE_S    20
 #define BIRTHS    6000
 #define BOMB      300
+#define BOUND     400
 #define SWARM     64
 #define THREADS   50
 #define GUARDIANS 6
+#define NESTED    3
 
 static int file = -1;
 static const char *file_name;
-static const char *self;
+static char self[4096];
 static int *births; /* shared by all of a shape that forks */
 
 static void mark(void)
@@ -176,6 +180,35 @@ static void bomb(void)
 	stay();
 }
 
+/* A bomb that a limit holds down (RLIMIT_NPROC, or HOSTILE_BOUND: a cgroup): what dies is born again by the
+ * next. Unbound it is like any other. */
+static void refill(void)
+{
+	const struct rlimit few = {BOUND, BOUND};
+	bool caged = getenv("HOSTILE_BOUND");
+	int most = geteuid() != 0 ? BIRTHS : BOMB;
+
+	if (caged)
+		most = INT_MAX;
+	else
+		setrlimit(RLIMIT_NPROC, &few);
+	ignore_all();
+	while (__atomic_load_n(births, __ATOMIC_SEQ_CST) < most) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			setsid();
+			__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST);
+		}
+		if (pid < 0) {
+			mark();
+			check_end();
+			nap(500);
+		}
+	}
+	stay();
+}
+
 /* Every link by vfork and a fresh exec. */
 static void vforks(void)
 {
@@ -193,6 +226,27 @@ static void vforks(void)
 			_exit(0);
 		nap(500);
 	}
+}
+
+/* Parents that the kernel holds until their children are done. */
+static void held(void)
+{
+	for (int i = 0; i < NESTED; i++) {
+		/* As vfork(2), but with a stack and memory of its own: this child does as it likes. */
+		if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) != 0)
+			break;
+	}
+	stay();
+}
+
+/* Every link by the setsid(1) of the one before. */
+static void setsids(void)
+{
+	mark();
+	check_end();
+	nap(1000);
+	execlp("setsid", "setsid", "-f", self, "setsids", file_name, NULL);
+	_exit(1);
 }
 
 static void *thread(void *arg)
@@ -315,13 +369,15 @@ static const struct {
     {"tight", tight, true},      {"bomb", bomb, true},           {"vforks", vforks, true},
     {"threads", threads, true},  {"guardians", guardians, true}, {"reaper", reaper, true},
     {"brother", brother, false}, {"lowly", lowly, true},         {"flights", flights, false},
+    {"refill", refill, true},    {"held", held, true},           {"setsids", setsids, false},
 };
 
 int main(int argc, char **argv)
 {
 	if (argc != 3)
 		return 2;
-	self = "/proc/self/exe";
+	if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+		return 2;
 	file_name = argv[2];
 	file = open(file_name, O_WRONLY | O_APPEND | O_CREAT, 0666);
 	if (file < 0)

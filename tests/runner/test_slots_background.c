@@ -1,6 +1,7 @@
 /* What a finished exec leaves behind. */
 #include "tests/lib/shapes.h"
 #include "tests/lib/slot_rig.h"
+#include "tests/lib/space.h"
 
 #include "common/clock.h"
 #include "common/limits.h"
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(slots_background, .timeout = 60);
+TestSuite(slots_background, .timeout = 60, .init = space_need_own);
 
 static void start(bool background_kill)
 {

@@ -1,5 +1,7 @@
 /* Slots that die, stop or fall silent under their exec, a warden that goes, and execd's own death. */
+#include "tests/lib/cgroup.h"
 #include "tests/lib/slot_rig.h"
+#include "tests/lib/space.h"
 
 #include "common/clock.h"
 #include "common/limits.h"
@@ -17,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(slots_faults, .timeout = 60);
+TestSuite(slots_faults, .timeout = 60, .init = space_need_own);
 
 static struct rig_exec x;
 
@@ -381,43 +383,12 @@ Test(slots_faults, descriptors_in_flight_do_not_stop_other_execs)
 	rig_stop();
 }
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-/* Moves us into a memory cgroup of 64 MiB. */
-static bool enter_small_cgroup(char folder[64])
-{
-	static const char *const roots[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
-	static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
-	char path[128];
-
-	for (int i = 0; i < 2; i++) {
-		snprintf(folder, 64, "%s/worker-test-%d", roots[i], getpid());
-		if (mkdir(folder, 0755) < 0)
-			continue;
-		snprintf(path, sizeof path, "%s/%s", folder, limits[i]);
-		if (write_file(path, "67108864")) {
-			snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-			return write_file(path, "0");
-		}
-		rmdir(folder);
-	}
-	return false;
-}
-
 /* row 19 of "right in the field" (tests/contract/test_field.c), in a smaller cgroup */
 Test(slots_faults, a_leader_that_the_kernel_killed_for_memory_is_told)
 {
-	char folder[64], parent[64];
+	struct cgroup small;
 
-	if (geteuid() != 0 || !enter_small_cgroup(folder))
+	if (geteuid() != 0 || !cgroup_enter_memory(&small, "67108864"))
 		cr_skip_test("no memory cgroup of our own");
 	start(false);
 	rig_do("exec tail /dev/zero", NULL, &x);
@@ -427,9 +398,7 @@ Test(slots_faults, a_leader_that_the_kernel_killed_for_memory_is_told)
 	rig_do("kill -KILL $$", NULL, &x);
 	cr_assert(!x.oom);
 	rig_stop();
-	snprintf(parent, sizeof parent, "%.*s/cgroup.procs", (int)(strrchr(folder, '/') - folder), folder);
-	cr_assert(write_file(parent, "0"));
-	cr_assert_eq(rmdir(folder), 0);
+	cr_assert(cgroup_leave(&small));
 }
 
 static _Noreturn void be_execd(const char *path)

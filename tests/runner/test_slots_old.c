@@ -1,6 +1,7 @@
 /* Where the kernel or a container's filter refuses what is new: no Landlock, no pidfds, no close_range. */
 #include "tests/lib/shapes.h"
 #include "tests/lib/slot_rig.h"
+#include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(slots_old, .timeout = 120);
+TestSuite(slots_old, .timeout = 120, .init = space_need_own);
 
 /* Answers err to each of the calls, in this process and all that it starts. */
 static void refuse(const unsigned *calls, unsigned count, unsigned err)

@@ -1,5 +1,6 @@
 /* What a command may do to others, and what it is left with. */
 #include "tests/lib/slot_rig.h"
+#include "tests/lib/space.h"
 
 #include "common/landlock.h"
 
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(slots_world, .timeout = 60);
+TestSuite(slots_world, .timeout = 60, .init = space_need_own);
 
 static struct rig_exec x;
 static struct slots_plan plan;

@@ -1,0 +1,19 @@
+/* A cgroup of a test's own, where it may make one: version 1 or 2, bounded as either calls it. */
+#ifndef TESTS_LIB_CGROUP_H
+#define TESTS_LIB_CGROUP_H
+
+#include <stdbool.h>
+
+struct cgroup {
+	char folder[96];
+};
+
+/* Makes one with the limit and moves this process into it. False, and nothing is left, where that cannot be.
+ */
+bool cgroup_enter_memory(struct cgroup *ret, const char *bytes);
+bool cgroup_enter_pids(struct cgroup *ret, const char *count);
+
+/* Moves this process out and removes it. False while something else is in it. */
+bool cgroup_leave(const struct cgroup *cgroup);
+
+#endif
