@@ -161,6 +161,16 @@ static void read_messages(struct attach *a)
 	}
 }
 
+/* n: 0 for the end of the stream, or -errno. */
+static void connection_over(struct attach *a, ssize_t n)
+{
+	const char *why = transport_why(a->transport);
+
+	if (!why)
+		why = n == 0 ? "the peer closed the connection" : log_errno((int)n);
+	attach_fail(a, n == -EPROTO ? CHANNEL_CLOSE_TLS : CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, why);
+}
+
 /* False: the connection is at its end, or the socket has nothing. */
 static bool read_once(struct attach *a, uint64_t now_ms)
 {
@@ -176,8 +186,7 @@ static bool read_once(struct attach *a, uint64_t now_ms)
 		if (a->state == ATTACH_CLOSING || a->state == ATTACH_LEAVING)
 			a->state = ATTACH_OVER;
 		else
-			attach_fail(a, CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE,
-				    n == 0 ? "the peer closed the connection" : log_errno((int)n));
+			connection_over(a, n);
 		return false;
 	}
 	a->heard_ms = now_ms;
@@ -221,7 +230,7 @@ static void pass(struct attach *a, uint64_t now_ms)
 			begin_call(a);
 		err = a->state < ATTACH_CLOSING ? sched_send(&a->sched, now_ms) : 0;
 		if (err < 0)
-			attach_fail(a, CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, log_errno(err));
+			connection_over(a, err);
 		attach_judge(a, now_ms);
 		hello_is_out(a, now_ms);
 	}

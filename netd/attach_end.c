@@ -27,7 +27,8 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 			    LOG_STR("grpc_message", h->message), LOG_U64("http_status", h->http_status),
 			    LOG_U64("h2_error", a->closed.h2_error), LOG_I64("h2_lib", h->lib_error)));
 	records_stop(a->records);
-	if (!a->transport || !h->session || close_class == CHANNEL_CLOSE_EOF) {
+	if (!a->transport || !h->session || close_class == CHANNEL_CLOSE_EOF ||
+	    close_class == CHANNEL_CLOSE_TLS) {
 		a->state = ATTACH_OVER;
 		return;
 	}

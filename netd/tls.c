@@ -61,6 +61,15 @@ static bool is_alert(int reason)
 	return reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256;
 }
 
+/* RFC 8446 6.2: bad_certificate to certificate_unknown, unknown_ca, access_denied. */
+static bool is_certificate_alert(int reason)
+{
+	int alert = reason - SSL_AD_REASON_OFFSET;
+
+	return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) ||
+	       alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_ACCESS_DENIED;
+}
+
 /* Why the last call failed, in words; from OpenSSL's queue, then from errno. */
 static void say_why(const struct tls *tls, int saved_errno, struct buf_text *why)
 {
@@ -79,6 +88,9 @@ static void say_why(const struct tls *tls, int saved_errno, struct buf_text *why
 		say_certificate(tls, why);
 	else if (is_alert(reason) && tls->certificate_wanted && !tls->has_certificate)
 		buf_text_addf(why, "the relay wants a client certificate (RELAY_CERT_FILE): %s",
+			      text ? text : "alert");
+	else if (is_certificate_alert(reason) && tls->certificate_wanted)
+		buf_text_addf(why, "the relay refused the client certificate (RELAY_CERT_FILE): %s",
 			      text ? text : "alert");
 	else if (is_alert(reason))
 		buf_text_addf(why, "the relay refused: %s", text ? text : "alert");
@@ -138,11 +150,25 @@ int tls_handshake(struct tls *tls, uint32_t *ret_events, struct buf_text *why, u
 	return -EPROTO;
 }
 
+/* With TLS 1.3 we are done before the relay looks at our certificate, and its alert may not reach us: gRPC's
+ * C core sends none, and a reset overtakes it. saved_errno: 0 for an end of the stream. */
+static void suspect_certificate(struct tls *tls, int saved_errno)
+{
+	struct buf_text why;
+
+	if (tls->heard || !tls->certificate_wanted)
+		return;
+	buf_text_init(&why, tls->why, sizeof tls->why);
+	buf_text_addz(&why, saved_errno != 0 ? log_errno(saved_errno) : "the peer closed the connection");
+	buf_text_addz(&why, tls->has_certificate
+				? "; it may have refused the client certificate (RELAY_CERT_FILE)"
+				: "; it asks for a client certificate (RELAY_CERT_FILE)");
+}
+
 /* A read or write that gave nothing. */
 static ssize_t failed(struct tls *tls, int n, bool *ret_other_direction, int other_direction)
 {
 	int saved = errno, error = SSL_get_error(tls->ssl, n);
-	char text[512];
 	struct buf_text why;
 
 	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
@@ -155,13 +181,12 @@ static ssize_t failed(struct tls *tls, int n, bool *ret_other_direction, int oth
 	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
 		tls->ended = true;
 #endif
-	if (tls->ended)
-		return 0;
-	if (error == SSL_ERROR_SYSCALL)
-		return -saved;
-	buf_text_init(&why, text, sizeof text);
+	if (tls->ended || error == SSL_ERROR_SYSCALL) {
+		suspect_certificate(tls, tls->ended ? 0 : saved);
+		return tls->ended ? 0 : -saved;
+	}
+	buf_text_init(&why, tls->why, sizeof tls->why);
 	say_why(tls, saved, &why);
-	log_warn("tls failed", LOG_STR("name", tls->name), LOG_STR("reason", text));
 	return -EPROTO;
 }
 
@@ -178,6 +203,7 @@ ssize_t tls_read(struct tls *tls, void *buf, size_t size)
 	tls->read_wants_write = false;
 	n = SSL_read(tls->ssl, buf, size > INT32_MAX ? INT32_MAX : (int)size);
 	tls->may_hold_more = n > 0;
+	tls->heard |= n > 0;
 	return n > 0 ? n : failed(tls, n, &tls->read_wants_write, SSL_ERROR_WANT_WRITE);
 }
 
@@ -242,6 +268,11 @@ bool tls_write_wants_read(const struct tls *tls)
 bool tls_pending(const struct tls *tls)
 {
 	return tls->may_hold_more && SSL_has_pending(tls->ssl);
+}
+
+const char *tls_why(const struct tls *tls)
+{
+	return tls->why[0] != '\0' ? tls->why : NULL;
 }
 
 void tls_close_notify(struct tls *tls)

@@ -43,6 +43,7 @@ ssize_t tls_writev(struct tls *tls, const struct iovec *iov, int count);
 bool tls_read_wants_write(const struct tls *tls);
 bool tls_write_wants_read(const struct tls *tls);
 bool tls_pending(const struct tls *tls);
+const char *tls_why(const struct tls *tls);
 void tls_close_notify(struct tls *tls);
 
 #endif

@@ -62,6 +62,11 @@ bool transport_pending(const struct transport *t)
 	return t->tls && tls_pending(t->tls);
 }
 
+const char *transport_why(const struct transport *t)
+{
+	return t->tls ? tls_why(t->tls) : NULL;
+}
+
 size_t transport_unsent(const struct transport *t)
 {
 	int bytes = 0;

@@ -22,8 +22,8 @@ struct tls;
  * whatever else is wrong is told by the dial. */
 int transport_prepare(struct settings *settings);
 
-/* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS says it is broken; the reason is logged). A
- * stream that ends without close_notify is an end of stream like any other. */
+/* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS is broken). A stream that ends without
+ * close_notify is an end of stream like any other. */
 ssize_t transport_read(struct transport *t, void *buf, size_t size);
 
 /* Bytes that were taken, -EAGAIN, or -errno. With TLS at most one record of 16 KiB a call, joined from the
@@ -36,6 +36,9 @@ bool transport_read_wants_write(const struct transport *t);
 bool transport_write_wants_read(const struct transport *t);
 /* Bytes decrypted and waiting although the socket may have nothing: read again without waiting. */
 bool transport_pending(const struct transport *t);
+/* What TLS has to say about the end or the error that the last call told, or NULL: with -EPROTO always, else
+ * where the peer may have left for want of a client certificate. */
+const char *transport_why(const struct transport *t);
 /* Bytes in the kernel's send queue that the peer has not acknowledged (SIOCOUTQ). */
 size_t transport_unsent(const struct transport *t);
 

@@ -325,6 +325,7 @@ Test(dial_tls, missing_client_certificate_is_said_in_the_handshake, .timeout = 2
 Test(dial_tls, missing_client_certificate_is_an_error_of_the_first_read, .timeout = 20)
 {
 	struct scene c;
+	const char *why;
 	char byte;
 
 	scene_init(&c, "DNS:localhost");
@@ -332,6 +333,8 @@ Test(dial_tls, missing_client_certificate_is_an_error_of_the_first_read, .timeou
 	scene_dial(&c);
 	cr_assert_not_null(c.dialling.transport, "%s", c.dialling.log);
 	cr_assert_eq(dialling_read(c.dialling.transport, &byte, 1), -EPROTO);
+	why = transport_why(c.dialling.transport);
+	cr_assert(why && strstr(why, "the relay wants a client certificate (RELAY_CERT_FILE)"), "%s", why);
 	cr_assert_eq(dialling_write(c.dialling.transport, "x", 1), -EPIPE);
 	scene_end(&c);
 }

@@ -28,6 +28,7 @@ static struct {
 	size_t most; /* bytes of one read */
 	int event;
 	bool shut;
+	bool tls_breaks; /* instead of an end */
 	uint8_t out[65536];
 	size_t out_used;
 } wire;
@@ -67,7 +68,7 @@ ssize_t transport_read(struct transport *t, void *buf, size_t size)
 
 	(void)t;
 	if (n == 0)
-		return end == wire.size ? 0 : -EAGAIN;
+		return end < wire.size ? -EAGAIN : wire.tls_breaks ? -EPROTO : 0;
 	if (n > size)
 		n = size;
 	if (n > wire.most)
@@ -110,6 +111,12 @@ bool transport_pending(const struct transport *t)
 {
 	(void)t;
 	return false;
+}
+
+const char *transport_why(const struct transport *t)
+{
+	(void)t;
+	return wire.tls_breaks ? "TLS says why" : NULL;
 }
 
 void transport_shutdown(struct transport *t)
@@ -325,6 +332,15 @@ Test(attach, no_request_leaves_before_the_peer_has_said_settings)
 	expect("silence, then the end", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
 	cr_assert_null(memmem(wire.out, wire.out_used, "sandbox", 7));
 	cr_assert_leq(wire.out_used, 24 + 9 + 18 + 13);
+}
+
+Test(attach, broken_tls_is_left_at_once)
+{
+	script();
+	wire.size = wire.gate = 0;
+	wire.tls_breaks = true;
+	expect("an alert", CHANNEL_CLOSE_TLS, GRPC_UNAVAILABLE);
+	cr_assert(!wire.shut);
 }
 
 Test(attach, tells_peers_that_do_not_speak_http2)
