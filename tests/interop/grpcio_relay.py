@@ -1,144 +1,77 @@
-"""A relay on gRPC's C core, for tests: what attaches to it is driven frame by frame."""
+"""relay.Relay on gRPC's C core."""
 import concurrent.futures
 import queue
 import threading
 
+from relay import Relay
 import sandbox_wire as wire
 
-pb = wire.pb
+STOP, FAIL = object(), object()
 
 
-class Exec:
-    """What came for one req_id."""
+class GrpcioRelay(Relay):
+    NAME = "grpcio"
+    MISSING = wire.MISSING
 
-    def __init__(self):
-        self.out = b""
-        self.err = b""
-        self.sizes = []
-        self.terminals = []
-
-    @property
-    def answer(self):
-        """exit code, or the message of an ExecError."""
-        last = self.terminals[0]
-        return last.exit_code if isinstance(last, pb.End) else last.message
-
-
-class Attached:
-    """One worker's stream."""
-
-    def __init__(self, hello, token):
-        self.hello = hello
-        self.token = token
-        self.out = queue.Queue()
-        self.heartbeats = 0
-        self.gone = False
-
-    def send(self, **member):
-        self.out.put(pb.ServerFrame(**member))
-
-
-class Relay:
-    def __init__(self, token, credentials=None):
-        self.token = token
-        self.changed = threading.Condition()
-        self.workers = []
-        self.refused = 0
-        self.execs = {}
-        self.complaints = []
+    def start(self, tls):
+        handlers = wire.grpc.method_handlers_generic_handler(
+            "sandbox.v1.SandboxWorker",
+            {
+                "Attach": wire.grpc.stream_stream_rpc_method_handler(
+                    self.attach,
+                    request_deserializer=self.pb.WorkerFrame.FromString,
+                    response_serializer=lambda raw: raw,
+                )
+            },
+        )
         self.server = wire.grpc.server(concurrent.futures.ThreadPoolExecutor(8), options=wire.OPTIONS)
-        self.server.add_generic_rpc_handlers((wire.worker_handler(self.attach),))
-        if credentials is None:
-            self.port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.add_generic_rpc_handlers((handlers,))
+        address = f"127.0.0.1:{self.port}"
+        if tls is None:
+            self.port = self.server.add_insecure_port(address)
         else:
-            self.port = self.server.add_secure_port("127.0.0.1:0", credentials)
+            credentials = wire.grpc.ssl_server_credentials(
+                [(tls.key, tls.certificate)], tls.roots, require_client_auth=tls.roots is not None
+            )
+            self.port = self.server.add_secure_port(address, credentials)
         self.server.start()
 
     def stop(self):
-        self.server.stop(1).wait(5)
+        self.server.stop(0).wait(5)
 
     def attach(self, frames, context):
-        first = next(frames)
         metadata = dict(context.invocation_metadata())
-        with self.changed:
-            accepted = (
-                first.WhichOneof("msg") == "hello"
-                and metadata.get("authorization") == "Bearer " + self.token
-                and not any(not w.gone for w in self.workers)
-            )
-            if not accepted:
-                self.refused += 1
-                self.changed.notify_all()
-                return
-            worker = Attached(first.hello, self.token)
-            self.workers.append(worker)
-            self.changed.notify_all()
-        reader = threading.Thread(target=self.read, args=(worker, frames), daemon=True)
-        reader.start()
-        context.add_callback(lambda: worker.out.put(None))
-        yield from iter(worker.out.get, None)
+        orders = queue.Queue()
+        try:
+            first = next(frames)
+        except StopIteration:
+            return
+        worker = self.hello(orders, metadata.get("authorization"), first)
+        if worker is None:
+            return
+        threading.Thread(target=self.read, args=(worker, frames), daemon=True).start()
+        context.add_callback(lambda: orders.put(STOP))
+        for order in iter(orders.get, STOP):
+            if order is FAIL:
+                context.abort(wire.grpc.StatusCode.UNAVAILABLE, "restarting")
+            yield order
 
     def read(self, worker, frames):
         try:
             for frame in frames:
-                with self.changed:
-                    self.take(worker, frame)
-                    self.changed.notify_all()
+                self.take(worker, frame)
         except wire.grpc.RpcError:
             pass
         except Exception:  # grpcio raises a bare Exception when the call was cancelled
             pass
-        with self.changed:
-            worker.gone = True
-            self.changed.notify_all()
-        worker.out.put(None)
+        self.lost(worker)
+        worker.call.put(STOP)
 
-    def take(self, worker, frame):
-        kind = frame.WhichOneof("msg")
-        if kind == "heartbeat":
-            worker.heartbeats += 1
-            return
-        if kind not in ("chunk", "end", "error"):
-            self.complaints.append(f"a frame {kind}")
-            return
-        body = getattr(frame, kind)
-        seen = self.execs.get(body.req_id)
-        if seen is None:
-            self.complaints.append(f"{kind} for {body.req_id}, which was never sent")
-        elif kind != "chunk":
-            seen.terminals.append(body)
-        else:
-            if seen.terminals:
-                self.complaints.append(f"a chunk for {body.req_id} after its end")
-            if not 0 < len(body.data) <= 32768:
-                self.complaints.append(f"a chunk of {len(body.data)} bytes")
-            seen.sizes.append(len(body.data))
-            if body.stream == pb.STREAM_STDERR:
-                seen.err += body.data
-            else:
-                seen.out += body.data
+    def write(self, worker, raw):
+        worker.call.put(raw)
 
-    def wait(self, what, timeout=20):
-        with self.changed:
-            return self.changed.wait_for(what, timeout)
+    def end(self, worker):
+        worker.call.put(STOP)
 
-    def wait_attached(self, number=1):
-        """The number-th worker that was accepted."""
-        if not self.wait(lambda: len(self.workers) >= number):
-            raise AssertionError("no worker has attached")
-        return self.workers[number - 1]
-
-    def send(self, worker, req_id, command, **more):
-        """Sends an Exec; what came for the id before is forgotten."""
-        with self.changed:
-            self.execs[req_id] = seen = Exec()
-        more.setdefault("streaming", True)
-        worker.send(**{"exec": pb.Exec(req_id=req_id, command=command, **more)})
-        return seen
-
-    def run(self, worker, req_id, command, **more):
-        """Sends, and waits for the terminal frame."""
-        seen = self.send(worker, req_id, command, **more)
-        if not self.wait(lambda: seen.terminals):
-            raise AssertionError(f"{req_id} was not answered")
-        return seen
+    def fail(self, worker):
+        worker.call.put(FAIL)

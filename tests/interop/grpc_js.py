@@ -1,0 +1,38 @@
+"""@grpc/grpc-js from npm, as package-lock.json says, in the build folder. Nothing is installed into the tree."""
+import fcntl
+import filecmp
+import os
+import shutil
+import subprocess
+
+import sandbox_wire as wire
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(wire.BUILD, "interop")
+MODULES = os.path.join(FOLDER, "node_modules")
+LOCK = "package-lock.json"
+CI = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+
+
+def install():
+    """None, or why it cannot be had. What is there already is kept while the lock file is the same."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        return "node or npm is missing"
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, "installing"), "w", encoding="utf-8") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        done = os.path.join(FOLDER, "installed")
+        if os.path.exists(done) and filecmp.cmp(os.path.join(HERE, LOCK), done, shallow=False):
+            return None
+        for name in ("package.json", LOCK):
+            shutil.copy(os.path.join(HERE, name), FOLDER)
+        with open(os.path.join(FOLDER, "npm.log"), "w", encoding="utf-8") as log:
+            try:
+                subprocess.run(CI, cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=150, check=True)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as why:
+                return f"npm could not install it: {why}"
+        shutil.copy(os.path.join(HERE, LOCK), done)
+    return None
+
+
+MISSING = install()

@@ -1,0 +1,28 @@
+"""The contract with a relay on gRPC's C core."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import battery  # noqa: E402
+from grpcio_relay import GrpcioRelay  # noqa: E402
+
+
+class Grpcio(battery.Battery):
+    stack = GrpcioRelay
+
+
+class GrpcioTls(battery.Battery):
+    stack, way = GrpcioRelay, battery.OverTls
+
+
+class GrpcioMtls(battery.WantsCertificate, battery.Battery):
+    stack, way = GrpcioRelay, battery.OverMtls
+
+
+class GrpcioOriginalWire(battery.Original, battery.Battery):
+    stack = GrpcioRelay
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
