@@ -103,3 +103,24 @@ int certs_text_fd(const char *text)
 	must(out && BIO_write(out, text, (int)strlen(text)) == (int)strlen(text));
 	return pem_fd(out);
 }
+
+void certs_write_cert(const struct certs_identity *id, const char *path)
+{
+	BIO *out = BIO_new_file(path, "w");
+
+	must(out && PEM_write_bio_X509(out, id->cert));
+	BIO_free(out);
+}
+
+void certs_write_key(const struct certs_identity *id, const char *path)
+{
+	BIO *out = BIO_new_file(path, "w");
+
+	must(out && PEM_write_bio_PKCS8PrivateKey(out, id->key, NULL, NULL, 0, NULL, NULL));
+	BIO_free(out);
+}
+
+long certs_serial(const struct certs_identity *id)
+{
+	return ASN1_INTEGER_get(X509_get0_serialNumber(id->cert));
+}

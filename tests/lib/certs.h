@@ -26,4 +26,11 @@ int certs_key_fd(const struct certs_identity *id, const char *pass);
 /* The same for a text. */
 int certs_text_fd(const char *text);
 
+/* The PEM texts as files. */
+void certs_write_cert(const struct certs_identity *id, const char *path);
+void certs_write_key(const struct certs_identity *id, const char *path);
+
+/* The certificate's. */
+long certs_serial(const struct certs_identity *id);
+
 #endif

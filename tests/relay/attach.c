@@ -30,12 +30,20 @@ static bool id_is_taken(const struct relay *relay, const char *sandbox_id)
 	return false;
 }
 
+static long client_serial(SSL *tls)
+{
+	X509 *cert = tls ? SSL_get0_peer_certificate(tls) : NULL;
+
+	return cert ? ASN1_INTEGER_get(X509_get0_serialNumber(cert)) : 0;
+}
+
 static void take_hello(struct relay_stream *stream, const uint8_t *at, size_t size)
 {
 	struct relay *relay = stream->conn->relay;
 	Sandbox__V1__WorkerFrame *frame = sandbox__v1__worker_frame__unpack(NULL, size, at);
 	struct relay_worker *worker;
 
+	relay_bytes_add(&relay->authorizations, stream->authorization, strlen(stream->authorization) + 1);
 	if (!frame || frame->msg_case != SANDBOX__V1__WORKER_FRAME__MSG_HELLO) {
 		relay_complain(relay, "the first frame is no Hello");
 		relay_stream_end(stream, RELAY_STATUS_INVALID_ARGUMENT, "Hello first");
@@ -53,6 +61,7 @@ static void take_hello(struct relay_stream *stream, const uint8_t *at, size_t si
 		worker->stream = stream;
 		worker->number = ++relay->worker_count;
 		worker->attached_ms = clock_now_ms();
+		worker->client_serial = client_serial(stream->conn->io.tls);
 		worker->hello = frame->hello;
 		frame->hello = NULL;
 		frame->msg_case = SANDBOX__V1__WORKER_FRAME__MSG__NOT_SET;

@@ -71,9 +71,10 @@ struct relay {
 	unsigned worker_count;
 	unsigned connections;
 	unsigned refusals;
-	struct relay_bytes complaints; /* NUL-terminated */
-	bool busy;                     /* in a callback, or closing: whoever set it flushes afterwards */
-	bool unflushed;                /* relay_flush was called meanwhile */
+	struct relay_bytes complaints;     /* NUL-terminated */
+	struct relay_bytes authorizations; /* of each Attach, NUL-terminated */
+	bool busy;                         /* in a callback, or closing: whoever set it flushes afterwards */
+	bool unflushed;                    /* relay_flush was called meanwhile */
 };
 
 /* relay.c */

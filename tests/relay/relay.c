@@ -182,6 +182,7 @@ void relay_stop(struct relay *relay)
 	SSL_CTX_free(relay->tls);
 	loop_close(&relay->loop);
 	relay_bytes_free(&relay->complaints);
+	relay_bytes_free(&relay->authorizations);
 	free(relay);
 }
 
@@ -208,6 +209,33 @@ unsigned relay_connections(const struct relay *relay)
 unsigned relay_refusals(const struct relay *relay)
 {
 	return relay->refusals;
+}
+
+unsigned relay_token_uses(const struct relay *relay, const char *token)
+{
+	const char *at = (const char *)relay->authorizations.at;
+	size_t left = relay->authorizations.size;
+	unsigned count = 0;
+
+	while (left > 0) {
+		size_t size = strlen(at) + 1;
+
+		count += strncmp(at, "Bearer ", 7) == 0 && strcmp(at + 7, token) == 0;
+		at += size;
+		left -= size;
+	}
+	return count;
+}
+
+int relay_renew_tls(struct relay *relay)
+{
+	SSL_CTX *tls = relay_tls_context(&relay->options);
+
+	if (!tls)
+		return -EINVAL;
+	SSL_CTX_free(relay->tls);
+	relay->tls = tls;
+	return 0;
 }
 
 unsigned relay_open(const struct relay *relay)

@@ -64,7 +64,8 @@ struct relay_worker {
 	bool ended; /* it half-closed its side */
 	bool reset; /* it sent RST_STREAM */
 	uint32_t reset_code;
-	bool said_goaway; /* GOAWAY came before the connection ended */
+	bool said_goaway;   /* GOAWAY came before the connection ended */
+	long client_serial; /* of the certificate that it showed; 0: none */
 };
 
 enum relay_terminal_kind { RELAY_NONE, RELAY_END, RELAY_ERROR };
@@ -133,6 +134,12 @@ int relay_listen(struct relay *relay);
 unsigned relay_connections(const struct relay *relay); /* accepted so far */
 unsigned relay_refusals(const struct relay *relay);    /* Hellos that were turned away */
 unsigned relay_open(const struct relay *relay);        /* connections that are open */
+/* Attaches that came with this token, whether they were accepted or not. */
+unsigned relay_token_uses(const struct relay *relay, const char *token);
+
+/* Reads cert_file, key_file and client_ca_file anew, for connections to come. -EINVAL: a message has gone to
+ * stderr, and the old ones stay. */
+int relay_renew_tls(struct relay *relay);
 
 /* What peers did against the rules, one line each; empty when nothing. Never NULL. */
 const char *relay_complaints(const struct relay *relay);

@@ -2,6 +2,7 @@
  * no survivors. The relay here accepts and stays silent, so that a netd lives. */
 #include "common/drop.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/memory.h"
 #include "tests/lib/program.h"
 
 #include <criterion/criterion.h>
@@ -94,42 +95,6 @@ static long visible(pid_t pid, const char *what)
 	return count;
 }
 
-/* How often text is in the writable memory of a process. */
-static unsigned occurrences(pid_t pid, const char *text)
-{
-	char path[64], line[512];
-	static char bytes[1 << 20];
-	unsigned found = 0;
-	FILE *maps;
-	int mem;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	snprintf(path, sizeof path, "/proc/%d/mem", pid);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
-	cr_assert(maps && mem >= 0);
-	while (fgets(line, sizeof line, maps)) {
-		unsigned long from, to;
-		char rights[5];
-
-		if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || rights[1] != 'w')
-			continue;
-		for (; from < to; from += sizeof bytes - 64) {
-			size_t want = to - from < sizeof bytes ? to - from : sizeof bytes;
-			ssize_t n = pread(mem, bytes, want, (off_t)from);
-			char *at = bytes;
-
-			while (n > 0 && (at = memmem(at, (size_t)(bytes + n - at), text, strlen(text)))) {
-				found += at < bytes + sizeof bytes - 64;
-				at++;
-			}
-		}
-	}
-	fclose(maps);
-	close(mem);
-	return found;
-}
-
 Test(processes, show_no_environment)
 {
 	static const char *const names[] = {"netd", "warden", "slot"};
@@ -150,9 +115,9 @@ Test(processes, hold_the_token_where_it_belongs_only)
 	if (!drop_holds(CAP_SYS_PTRACE))
 		cr_skip_test("needs CAP_SYS_PTRACE");
 	start(program_built("execd"), NULL);
-	cr_assert_eq(occurrences(p.pid, TOKEN), 1, "copies in execd: %u", occurrences(p.pid, TOKEN));
-	cr_assert_eq(occurrences(child("warden"), TOKEN), 0);
-	cr_assert_eq(occurrences(child("slot"), TOKEN), 0);
+	cr_assert_eq(memory_count(p.pid, TOKEN), 1, "copies in execd: %d", memory_count(p.pid, TOKEN));
+	cr_assert_eq(memory_count(child("warden"), TOKEN), 0);
+	cr_assert_eq(memory_count(child("slot"), TOKEN), 0);
 	stop();
 	cr_assert_null(strstr(p.said, TOKEN));
 }
@@ -167,8 +132,9 @@ Test(processes, hold_the_proxy_password_where_it_belongs_only)
 		 address + strlen("RELAY_ADDR="));
 	program_start(&p, (const char *const[]){program_built("execd"), NULL},
 		      (const char *const[]){"PATH=/usr/bin:/bin", proxy, NULL}, NULL);
-	cr_assert_eq(occurrences(child("slot"), "pwd-77c"), 0);
-	cr_assert_eq(occurrences(p.pid, "pwd-77c"), 1, "copies in execd: %u", occurrences(p.pid, "pwd-77c"));
+	cr_assert_eq(memory_count(child("slot"), "pwd-77c"), 0);
+	cr_assert_eq(memory_count(p.pid, "pwd-77c"), 1, "copies in execd: %d",
+		     memory_count(p.pid, "pwd-77c"));
 	stop();
 	cr_assert_null(strstr(p.said, "pwd-77c"));
 }
