@@ -36,6 +36,7 @@ static struct {
 	pid_t pid; /* 0: none */
 	uint32_t ping_ms;
 	bool goaway;
+	bool dismissed;      /* by us, who have said why: how it ends says nothing */
 	bool stopped;        /* no further attempt */
 	bool due;            /* the wait is over, the old process is not */
 	uint8_t close_class; /* as CLOSED said, 0: it said nothing */
@@ -153,6 +154,7 @@ static void on_jailed(void *owner)
 	if (netd_settings_give_credentials(np.config, np.secrets, &error) < 0) {
 		log_error("credentials cannot be used", LOG_STR("setting", error.setting),
 			  LOG_STR("why", error.why));
+		np.dismissed = true;
 		give_up("credentials");
 		return;
 	}
@@ -235,7 +237,7 @@ static void dial(void)
 {
 	int err;
 
-	np.due = np.goaway = false;
+	np.due = np.goaway = np.dismissed = false;
 	np.close_class = 0;
 	np.view.alive = (struct channel_alive){0};
 	np.view.attempts++;
@@ -280,13 +282,13 @@ void netd_proc_dial(void)
  * netd. The number of the call is in the kernel's audit log. */
 static void log_death(pid_t pid, int wait_status)
 {
-	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGSYS)
+		log_error("netd was killed by SIGSYS: its policy does not allow a system call that it made",
+			  LOG_I64("pid", pid));
+	else if (np.dismissed || (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
 		log_debug("netd ended", LOG_I64("pid", pid));
 	else if (WIFEXITED(wait_status))
 		log_warn("netd failed", LOG_I64("pid", pid), LOG_I64("exit_code", WEXITSTATUS(wait_status)));
-	else if (WTERMSIG(wait_status) == SIGSYS)
-		log_error("netd was killed by SIGSYS: its policy does not allow a system call that it made",
-			  LOG_I64("pid", pid));
 	else
 		log_warn("netd was killed", LOG_I64("pid", pid), LOG_I64("signal", WTERMSIG(wait_status)));
 }
