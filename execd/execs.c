@@ -49,6 +49,12 @@ static bool take_place(struct exec *e)
 	return true;
 }
 
+/* Who has a place but not its slot yet, as at the start and behind a minder, does not wait for a place. */
+static bool queue_is_full(void)
+{
+	return queue_count() >= LIMIT_WAITING + self.max_concurrent - self.counters.running;
+}
+
 /* The first that may start: one whose earlier run is not proven dead yet lets others pass. */
 static struct exec *next_to_start(void)
 {
@@ -168,7 +174,7 @@ void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8
 	if (answer_known(req_id, exec))
 		return;
 	refusal = refusal_of(exec, dying);
-	if (!refusal && queue_count() == LIMIT_WAITING)
+	if (!refusal && queue_is_full())
 		refusal = REFUSAL_QUEUE_FULL;
 	e = refusal ? NULL : admit(req_id, exec);
 	if (!e) {

@@ -1,16 +1,14 @@
 #include "execd/queue.h"
 
-#include "common/limits.h"
-
 #include <stddef.h>
 #include <string.h>
 
-static struct exec *waiting[LIMIT_WAITING];
+static struct exec *waiting[QUEUE_MAX];
 static uint32_t count;
 
 bool queue_push(struct exec *exec)
 {
-	if (count == LIMIT_WAITING)
+	if (count == QUEUE_MAX)
 		return false;
 	waiting[count++] = exec;
 	return true;

@@ -1,10 +1,14 @@
-/* Who waits for a place, in order of arrival: LIMIT_WAITING at most (contract.md 7). Holds pointers, owns
- * nothing. */
+/* Who waits, in order of arrival: LIMIT_WAITING for a place (contract.md 7), and for a slot as many as have a
+ * place. Holds pointers, owns nothing. */
 #ifndef EXECD_QUEUE_H
 #define EXECD_QUEUE_H
 
+#include "common/limits.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+#define QUEUE_MAX (LIMIT_WAITING + LIMIT_CONCURRENT)
 
 struct exec;
 

@@ -413,7 +413,8 @@ static void do_one(void)
 		break;
 	}
 	pass();
-	MUST(queue_count() <= LIMIT_WAITING && execs_counters()->running <= SESSION_SLOTS);
+	MUST(execs_counters()->running <= SESSION_SLOTS);
+	MUST(execs_counters()->running + queue_count() <= SESSION_SLOTS + LIMIT_WAITING);
 }
 
 static int count_descriptors(void)

@@ -34,6 +34,33 @@ Test(volume, full_house_of_256_and_64, .timeout = 60)
 	cr_assert_eq(open_descriptors(), before);
 }
 
+/* A place whose slot is still being made is a place: only who finds none counts as waiting. */
+Test(volume, places_without_a_slot_leave_the_queue_its_64)
+{
+	enum { PLACES = 10 };
+
+	begin(PLACES);
+	fake.tracing = false;
+	for (unsigned slot = 2; slot < PLACES; slot++)
+		fake.slots[slot] = FAKE_ABSENT;
+	for (uint64_t id = 0; id < PLACES + LIMIT_WAITING; id++)
+		exec(id, 1, .command = "true");
+	cr_assert_eq(execs_counters()->running, 2);
+	cr_assert_eq(execs_counters()->refused, 0);
+	exec(1000, 1, .command = "true");
+	cr_assert_eq(execs_counters()->refused, 1);
+	for (unsigned slot = 2; slot < PLACES; slot++)
+		slot_ready(slot);
+	cr_assert_eq(execs_counters()->running, PLACES);
+	cr_assert_eq(execs_counters()->waiting, LIMIT_WAITING);
+	exec(1001, 1, .command = "true");
+	cr_assert_eq(execs_counters()->refused, 2);
+	execs_stream_lost();
+	for (unsigned slot = 0; slot < PLACES; slot++)
+		slot_says(SLOT_EMPTY, slot);
+	is_at_rest();
+}
+
 /* Each exec of the loop ends in one of the ways there are. */
 static void one(uint64_t id)
 {

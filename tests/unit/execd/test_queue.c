@@ -1,11 +1,10 @@
 #include "execd/queue.h"
 
-#include "common/limits.h"
 #include "execd/inflight.h"
 
 #include <criterion/criterion.h>
 
-static struct exec execs[LIMIT_WAITING + 1];
+static struct exec execs[QUEUE_MAX + 1];
 
 static void fill(uint32_t n)
 {
@@ -13,14 +12,14 @@ static void fill(uint32_t n)
 		cr_assert(queue_push(&execs[i]));
 }
 
-Test(queue, takes_64_and_no_more)
+Test(queue, takes_so_many_and_no_more)
 {
-	fill(LIMIT_WAITING - 1);
-	cr_assert(queue_push(&execs[LIMIT_WAITING - 1]));
-	cr_assert_not(queue_push(&execs[LIMIT_WAITING]));
-	cr_assert_eq(queue_count(), LIMIT_WAITING);
+	fill(QUEUE_MAX - 1);
+	cr_assert(queue_push(&execs[QUEUE_MAX - 1]));
+	cr_assert_not(queue_push(&execs[QUEUE_MAX]));
+	cr_assert_eq(queue_count(), QUEUE_MAX);
 	queue_remove(&execs[30]);
-	cr_assert(queue_push(&execs[LIMIT_WAITING]));
+	cr_assert(queue_push(&execs[QUEUE_MAX]));
 	cr_assert_not(queue_push(&execs[30]));
 }
 
