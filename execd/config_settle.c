@@ -79,7 +79,7 @@ static int open_start_folder(struct config *c, struct config_error *e)
 	return 0;
 }
 
-/* A start folder that nobody named may be closed to the commands' user, as /root is. */
+/* A start folder that nobody named may be closed to the commands' user, as /root is, or be gone. */
 static int settle_folder(struct config *c, const struct probe *p, struct config_error *e)
 {
 	if (p->cwd_err == 0)
@@ -87,7 +87,7 @@ static int settle_folder(struct config *c, const struct probe *p, struct config_
 	if (c->cwd[0])
 		return config_refuse(e, "SANDBOX_CWD", "cannot be entered by the commands' user: %s",
 				     log_errno(p->cwd_err));
-	log_warn("commands start in /: their user cannot enter the start folder", LOG_ERR(p->cwd_err));
+	log_warn("commands start in /: their user cannot use the start folder", LOG_ERR(p->cwd_err));
 	fd_close(&c->cwd_fd);
 	c->cwd_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return c->cwd_fd < 0 ? config_refuse(e, "SANDBOX_CWD", "/ cannot be opened: %s", log_errno(errno))

@@ -32,13 +32,24 @@ static bool look_up(const char *path, const char *name, char *ret)
 	return false;
 }
 
+/* CHILD. A folder that was deleted can be entered, but no program finds itself there: bash complains before
+ * each command. The kernel says so in any file system; the count of links does not. */
+static int enter(int fd)
+{
+	char path[PATH_MAX];
+
+	if (fchdir(fd) < 0 || (!getcwd(path, sizeof path) && errno == ENOENT))
+		return -errno;
+	return 0;
+}
+
 /* CHILD */
 static void look(struct probe *p, const struct probe_question *q)
 {
 	char found[PATH_MAX];
 
-	if (q->cwd_fd >= 0 && fchdir(q->cwd_fd) < 0)
-		p->cwd_err = -errno;
+	if (q->cwd_fd >= 0)
+		p->cwd_err = enter(q->cwd_fd);
 	for (unsigned i = 0; q->names && q->names[i]; i++) {
 		if (!look_up(q->path, q->names[i], found))
 			continue;

@@ -11,7 +11,7 @@
 
 /* What to find out; a field that is NULL (cwd_fd below 0) is left out. */
 struct probe_question {
-	int cwd_fd;                /* can it be entered */
+	int cwd_fd;                /* can it be entered, and is it still there */
 	const char *path;          /* where names are looked for; parts that are not absolute are skipped */
 	const char *const *names;  /* NULL-ended, at most 32 */
 	const char *readable_file; /* can it be read */

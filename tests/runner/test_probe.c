@@ -111,6 +111,8 @@ Test(probe, asks_as_the_other_user)
 	cr_assert_eq(p.cwd_err, 0);
 	cr_assert_not(p.can_read);
 	cr_assert(p.can_write);
+	cr_assert_eq(rmdir(inner), 0);
+	cr_assert_eq(ask(&another, &q).cwd_err, -ENOENT, "it is gone");
 }
 
 Test(probe, says_what_could_not_be_dropped)
