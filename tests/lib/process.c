@@ -207,6 +207,16 @@ size_t process_resident(pid_t pid)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+size_t process_peak(pid_t pid)
+{
+	char text[4096];
+	const char *line;
+
+	if (read_proc(pid, "status", text, sizeof text) <= 0 || !(line = strstr(text, "\nVmHWM:")))
+		return 0;
+	return strtoul(line + strlen("\nVmHWM:"), NULL, 10) * 1024;
+}
+
 size_t process_descriptors(pid_t pid)
 {
 	char path[64];

@@ -31,6 +31,9 @@ size_t process_descendants(pid_t root, pid_t *pids, size_t room);
 /* Resident set, bytes; 0: no such process. */
 size_t process_resident(pid_t pid);
 
+/* The most that it ever was; 0: no such process. */
+size_t process_peak(pid_t pid);
+
 /* Its open descriptors; 0 where we may not look. */
 size_t process_descriptors(pid_t pid);
 

@@ -188,6 +188,20 @@ void stage_wait_out(struct relay_exec *exec, const char *text)
 		  (const char *)exec->out.at, text);
 }
 
+void stage_expect_seq(const struct relay_exec *exec, unsigned count)
+{
+	const uint8_t *at = exec->out.at, *end = at + exec->out.size;
+	char line[16];
+
+	for (unsigned i = 1; i <= count; i++) {
+		int n = snprintf(line, sizeof line, "%u\n", i);
+
+		cr_assert(end - at >= n && memcmp(at, line, (size_t)n) == 0, "line %u", i);
+		at += n;
+	}
+	cr_assert(at == end, "%td bytes more", end - at);
+}
+
 /* Files say nothing when they grow, so they are asked. */
 void stage_wait_file(struct stage *stage, const char *path, off_t size)
 {

@@ -56,6 +56,8 @@ void stage_expect_end(struct relay_exec *exec, int32_t exit_code);
 void stage_expect_error(struct relay_exec *exec, const char *message);
 void stage_expect_out(const struct relay_exec *exec, const char *text);
 void stage_expect_err(const struct relay_exec *exec, const char *text);
+/* stdout is what "seq 1 COUNT" prints. */
+void stage_expect_seq(const struct relay_exec *exec, unsigned count);
 /* Waits until path is a file of at least size bytes: what a command has got to, where its output cannot tell.
  */
 void stage_wait_file(struct stage *stage, const char *path, off_t size);
