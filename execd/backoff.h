@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct backoff {
-	uint32_t base_ms;
-	uint64_t state; /* of the generator */
+	uint32_t base_ms; /* after backoff_next also the bound of what it gave */
+	uint64_t state;   /* of the generator */
 };
 
 /* seed: random; a test gives its own. */

@@ -90,12 +90,17 @@ static void on_redial(struct loop_timer *timer, uint64_t now_ms)
 
 /* How long the connection stood, and what that means for the next attempt. After a GOAWAY there is no
  * penalty: the relay asked for it, but one that asks for it again and again gets the backoff. */
-static uint32_t next_wait(uint64_t attached_for_ms)
+static uint32_t next_wait(uint64_t attached_for_ms, uint32_t *ret_at_most)
 {
+	uint32_t wait;
+
+	*ret_at_most = 0;
 	backoff_ended(&np.backoff, attached_for_ms, records_frames());
 	if ((np.goaway || np.close_class == CHANNEL_CLOSE_GOAWAY) && attached_for_ms >= LIMIT_STEADY_MS)
 		return 0;
-	return backoff_next(&np.backoff);
+	wait = backoff_next(&np.backoff);
+	*ret_at_most = np.backoff.base_ms;
+	return wait;
 }
 
 /* The attempt is over; its process may still be there. */
@@ -103,10 +108,12 @@ static void end_attempt(const char *why)
 {
 	uint64_t now = clock_now_ms();
 	uint64_t attached_for = np.view.attached_since_ms ? now - np.view.attached_since_ms : 0;
-	uint32_t wait = np.stopped ? 0 : next_wait(attached_for);
+	uint32_t at_most = 0;
+	uint32_t wait = np.stopped ? 0 : next_wait(attached_for, &at_most);
 
 	log_info(np.view.attached_since_ms ? "stream lost" : "attempt failed", LOG_STR("why", why),
-		 LOG_U64("attached_ms", attached_for), LOG_U64("backoff_ms", wait));
+		 LOG_U64("attached_ms", attached_for), LOG_U64("backoff_ms", wait),
+		 LOG_U64("backoff_max_ms", at_most));
 	np.view.attached_since_ms = 0;
 	np.view.last_close = why;
 	if (!np.stopped)
@@ -193,13 +200,21 @@ static void on_goaway(void *owner)
 	execs_goaway(on_idle, NULL);
 }
 
-/* netd is not believed beyond a sane interval. */
+/* What is learnt holds for every netd to come, and only ever becomes more. netd is not believed beyond a sane
+ * interval. */
+static void learn_ping(uint32_t ms)
+{
+	if (ms <= np.ping_ms || ms > LIMIT_PING_CALM_MS)
+		return;
+	np.ping_ms = ms;
+	log_info("the relay wants fewer pings", LOG_U64("ping_ms", ms));
+}
+
 static void on_closed(void *owner, const struct channel_closed *closed)
 {
 	(void)owner;
 	np.close_class = closed->close_class;
-	if (closed->ping_ms >= LIMIT_PING_MS && closed->ping_ms <= LIMIT_PING_CALM_MS)
-		np.ping_ms = closed->ping_ms;
+	learn_ping(closed->ping_ms);
 	log_info("netd closed", LOG_STR("class", channel_close_name(closed->close_class)),
 		 LOG_I64("grpc_status", closed->grpc_status == CHANNEL_NO_STATUS ? -1 : closed->grpc_status),
 		 LOG_U64("http_status", closed->http_status), LOG_U64("h2_error", closed->h2_error));
@@ -250,7 +265,7 @@ static void dial(void)
 		return;
 	}
 	watch_for(LIMIT_ALIVE_LOST_MS);
-	log_debug("netd started", LOG_I64("pid", np.pid));
+	log_debug("netd started", LOG_I64("pid", np.pid), LOG_U64("ping_ms", np.ping_ms));
 	enter(NETD_PROC_STARTING);
 }
 

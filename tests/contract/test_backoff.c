@@ -9,10 +9,9 @@
 
 TestSuite(backoff, .timeout = 90, .fini = stage_fini);
 
-/* The waits that the worker has logged, in ms; how many there are, at most room. */
-static unsigned waits(const struct worker *worker, uint64_t *ret, unsigned room)
+/* The waits that the worker has logged, in ms, or their bounds; how many there are, at most room. */
+static unsigned waits(const struct worker *worker, const char *key, uint64_t *ret, unsigned room)
 {
-	static const char key[] = "backoff_ms=";
 	const uint8_t *at = worker->log.at, *end = at + worker->log.size;
 	unsigned count = 0;
 
@@ -23,32 +22,40 @@ static unsigned waits(const struct worker *worker, uint64_t *ret, unsigned room)
 	return count;
 }
 
-static bool has_five_waits(const void *worker)
-{
-	uint64_t ms[5];
+#define REFUSALS 6u
 
-	return waits(worker, ms, 5) == 5;
+static bool has_all_waits(const void *worker)
+{
+	uint64_t ms[REFUSALS];
+
+	return waits(worker, "backoff_max_ms=", ms, REFUSALS) == REFUSALS;
 }
 
-/* The n-th wait, from 0, is uniform in [0, min(2b, 30 s)] with b = 500 ms doubling. Five that all stay below
- * 500 ms are less likely than one in 30,000. */
-Test(backoff, grows_while_the_relay_refuses)
+/* The n-th wait is uniform in [0, min(2b, 30 s)] with b = 500 ms doubling; tests/unit/execd/test_backoff.c
+ * looks at how they are drawn. A refused Hello is followed by its wait and one more dial, never two. */
+Test(backoff, grows_to_30_s_while_the_relay_refuses)
 {
-	uint64_t ms[5];
-	unsigned long_ones = 0;
+	static const uint64_t bounds[REFUSALS] = {1000, 2000, 4000, 8000, 16000, 30000};
+	uint64_t ms[REFUSALS], most[REFUSALS], start;
+	uint64_t sum = 0;
 	struct stage *s;
 
 	s = stage_prepare();
 	relay_manners(s->relay)->refuse = true;
+	start = clock_now_ms();
 	worker_start(&s->worker, s->relay, WORKER_SETTINGS());
-	cr_assert(relay_wait_refusals(s->relay, 5, 30000));
-	cr_assert(relay_wait(s->relay, has_five_waits, &s->worker, STAGE_WAIT_MS));
-	waits(&s->worker, ms, 5);
-	for (unsigned i = 0; i < 5; i++) {
-		cr_assert_leq(ms[i], 1000u << i, "wait %u: %llu ms", i, (unsigned long long)ms[i]);
-		long_ones += ms[i] > 500;
+	cr_assert(relay_wait_refusals(s->relay, REFUSALS, 31000 + STAGE_WAIT_MS));
+	cr_assert(relay_wait(s->relay, has_all_waits, &s->worker, STAGE_WAIT_MS));
+	cr_assert_eq(waits(&s->worker, "backoff_ms=", ms, REFUSALS), REFUSALS);
+	waits(&s->worker, "backoff_max_ms=", most, REFUSALS);
+	for (unsigned i = 0; i < REFUSALS; i++) {
+		cr_assert_eq(most[i], bounds[i], "bound %u: %llu ms", i, (unsigned long long)most[i]);
+		cr_assert_leq(ms[i], bounds[i], "wait %u: %llu ms", i, (unsigned long long)ms[i]);
+		sum += i + 1 < REFUSALS ? ms[i] : 0;
 	}
-	cr_assert_geq(long_ones, 1, "they do not grow");
+	cr_assert_geq(clock_now_ms() - start, sum, "it did not wait for as long as it says");
+	cr_assert_eq(relay_refusals(s->relay), REFUSALS);
+	cr_assert_eq(relay_connections(s->relay), REFUSALS, "it dialled more often than it was refused");
 	stage_close(s);
 }
 
@@ -66,8 +73,9 @@ Test(backoff, returns_to_its_least_after_a_server_frame)
 	stage_expect_end(stage_exec(s, "exit 1"), 1);
 	relay_cut(s->attached, RELAY_CUT_CLOSE);
 	stage_reattach(s);
-	cr_assert_eq(waits(&s->worker, ms, 3), 3);
-	cr_assert_leq(ms[2], 1000u);
+	cr_assert_eq(waits(&s->worker, "backoff_max_ms=", ms, 3), 3);
+	cr_assert_eq(ms[1], 2000);
+	cr_assert_eq(ms[2], 1000);
 	stage_close(s);
 }
 

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 TestSuite(goaway, .timeout = 60, .fini = stage_fini);
 
@@ -49,13 +50,64 @@ Test(goaway, of_an_idle_stream_is_a_new_dial)
 	stage_close(s);
 }
 
-Test(goaway, for_too_many_pings_is_survived)
+/* Row 26: at least twice the interval from then on, also for the next netd, and no more when it comes again.
+ * test_long_silence.c waits for the pings themselves. */
+Test(goaway, row_26_too_many_pings_makes_them_rarer_once)
 {
 	struct stage *s;
 
+	s = stage_open(WORKER_SETTINGS("LOG_LEVEL=debug"));
+	for (unsigned times = 1; times <= 3; times++) {
+		relay_calm(s->attached);
+		stage_reattach(s);
+		stage_expect_end(stage_exec(s, "exit 2"), 2);
+		cr_assert_eq(worker_said_times(&s->worker, "msg=\"the relay wants fewer pings\""), 1);
+	}
+	cr_assert(worker_said(&s->worker, "msg=\"the relay wants fewer pings\" ping_ms=300000\n"));
+	cr_assert_eq(worker_said_times(&s->worker, "msg=\"netd started\""), 4);
+	cr_assert_eq(worker_said_times(&s->worker, " ping_ms=30000\n"), 1);
+	cr_assert_eq(worker_said_times(&s->worker, " ping_ms=300000\n"), 1 + 3);
+	stage_close(s);
+}
+
+/* The same while a command runs: it may finish where the connection stays. */
+Test(goaway, lets_the_first_of_two_name_any_stream)
+{
+	struct relay_exec *running;
+	struct stage *s;
+
 	s = stage_open(WORKER_SETTINGS());
-	relay_calm(s->attached);
+	running = stage_exec(s, "echo up; while [ ! -e '%s/go' ]; do sleep 0.02; done; exit 5", s->folder);
+	stage_wait_out(running, "up\n");
+	relay_goaway_soon(s->attached);
+	relay_run(s->relay, 100);
+	relay_goaway(s->attached);
+	folder_touch(s->folder, "go");
+	stage_expect_end(running, 5);
+	cr_assert(relay_wait_gone(s->attached, STAGE_WAIT_MS));
 	stage_reattach(s);
 	stage_expect_end(stage_exec(s, "exit 2"), 2);
+	stage_close(s);
+}
+
+/* The relay has not seen the stream, so it says: what ran is lost and may come again. */
+Test(goaway, that_excludes_the_stream_is_its_loss)
+{
+	struct relay_request request = {.req_id = 40, .streaming = true};
+	char command[128];
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS());
+	snprintf(command, sizeof command, "echo up; exec sleep %s", s->mark);
+	request.command = command;
+	stage_wait_out(relay_exec(s->attached, &request), "up\n");
+	relay_goaway_without(s->attached);
+	cr_assert(process_wait_count(s->relay, s->mark, 0, 5000), "the loss of the stream kills");
+	stage_reattach(s);
+	exec = relay_exec(s->attached, &request);
+	stage_wait_out(exec, "up\n");
+	relay_abort(s->attached, request.req_id);
+	stage_expect_end(exec, -1);
 	stage_close(s);
 }

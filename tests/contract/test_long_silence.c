@@ -65,3 +65,26 @@ Test(long_silence, of_an_idle_relay_is_filled_by_heartbeats)
 	cr_assert_eq(relay_connections(s->relay), 1);
 	stage_close(s);
 }
+
+static bool has_pinged(const void *arg)
+{
+	return ((const struct relay_worker *)arg)->pings >= 1;
+}
+
+/* Row 26: a PING after 30 s of silence, and once the relay has had too many of them none in more than twice
+ * that. */
+Test(long_silence, row_26_is_pinged_less_often_after_too_many_pings)
+{
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("HEARTBEAT_S=5"));
+	cr_assert(relay_wait(s->relay, has_pinged, s->attached, 45000));
+	relay_calm(s->attached);
+	stage_reattach(s);
+	relay_run(s->relay, 75000);
+	cr_assert(s->attached->stream, "the connection was lost");
+	cr_assert_eq(s->attached->pings, 0);
+	cr_assert_geq(s->attached->heartbeats, 10);
+	stage_expect_end(stage_exec(s, "exit 2"), 2);
+	stage_close(s);
+}

@@ -66,15 +66,30 @@ void relay_shrink_window(struct relay_worker *worker, uint32_t size)
 	relay_flush(worker->relay);
 }
 
-void relay_goaway(struct relay_worker *worker)
+static void send_goaway(struct relay_worker *worker, int32_t last_stream)
 {
 	struct relay_conn *conn = conn_of(worker);
 
 	if (!conn)
 		return;
-	nghttp2_submit_goaway(conn->io.session, NGHTTP2_FLAG_NONE, worker->stream->id, NGHTTP2_NO_ERROR, NULL,
-			      0);
+	nghttp2_submit_goaway(conn->io.session, NGHTTP2_FLAG_NONE, last_stream, NGHTTP2_NO_ERROR, NULL, 0);
 	relay_flush(worker->relay);
+}
+
+void relay_goaway(struct relay_worker *worker)
+{
+	if (worker->stream)
+		send_goaway(worker, worker->stream->id);
+}
+
+void relay_goaway_soon(struct relay_worker *worker)
+{
+	send_goaway(worker, INT32_MAX);
+}
+
+void relay_goaway_without(struct relay_worker *worker)
+{
+	send_goaway(worker, 0);
 }
 
 void relay_calm(struct relay_worker *worker)

@@ -197,6 +197,10 @@ void relay_read_rate(struct relay_worker *worker, uint32_t bytes_per_s);
 void relay_shrink_window(struct relay_worker *worker, uint32_t size);
 /* GOAWAY that includes the stream; the connection stays. */
 void relay_goaway(struct relay_worker *worker);
+/* GOAWAY for 2^31-1, which warns that another one follows. */
+void relay_goaway_soon(struct relay_worker *worker);
+/* GOAWAY that excludes the stream; the connection stays. */
+void relay_goaway_without(struct relay_worker *worker);
 /* GOAWAY ENHANCE_YOUR_CALM "too_many_pings", then close. */
 void relay_calm(struct relay_worker *worker);
 /* Ends the worker's stream with a grpc-status. */

@@ -446,6 +446,16 @@ Test(netd_proc, keeps_the_ping_interval_that_was_learnt)
 			       &(struct channel_closed){.close_class = CHANNEL_CLOSE_EOF, .ping_ms = 1});
 	next(2000);
 	cr_assert_eq(channel.numbers[CHANNEL_KEY_PING_MS], LIMIT_PING_CALM_MS);
+	attach();
+	channel.events->closed(
+	    NULL, &(struct channel_closed){.close_class = CHANNEL_CLOSE_EOF, .ping_ms = LIMIT_PING_MS});
+	next(4000);
+	cr_assert_eq(channel.numbers[CHANNEL_KEY_PING_MS], LIMIT_PING_CALM_MS);
+	attach();
+	channel.events->closed(NULL, &(struct channel_closed){.close_class = CHANNEL_CLOSE_EOF,
+							      .ping_ms = LIMIT_PING_CALM_MS + 1});
+	next(8000);
+	cr_assert_eq(channel.numbers[CHANNEL_KEY_PING_MS], LIMIT_PING_CALM_MS);
 	cr_assert_str_eq(netd_proc_view()->last_close, "eof");
 }
 
