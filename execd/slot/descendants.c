@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PROC_PATH     64
+#define PIDFS         0x50494446 /* f_type of a pidfd with an inode of its own */
 #define CHILDREN_READ 4096
 
 /* struct linux_dirent64, as getdents64(2) describes it. */
@@ -22,10 +25,10 @@ struct dirent_record {
 	char name[];
 };
 
-/* started 0: a child of ours, whose number cannot be given away. */
+/* id 0: a child of ours, whose number cannot be given away. */
 struct known {
 	pid_t pid;
-	unsigned long long started;
+	unsigned long long id;
 };
 
 /* What was found is the queue. One walk at a time: the program has one thread. */
@@ -33,6 +36,7 @@ static struct walk {
 	bool (*spare)(pid_t child);
 	void (*visit)(const struct descendant *d, void *owner);
 	void *owner;
+	pid_t root;
 	unsigned max;
 	unsigned count;
 	unsigned looked;     /* at others' children */
@@ -121,12 +125,32 @@ static bool read_stat(pid_t pid, struct descendants_stat *ret)
 	return n > 0 && descendants_parse_stat(text, (size_t)n, ret);
 }
 
+/* Of the process that a pidfd holds: never given to another while the system runs; 0 where the kernel has one
+ * inode for all pidfds. */
+static unsigned long long pidfd_id(int pidfd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (pidfd < 0 || fstatfs(pidfd, &fs) < 0 || fs.f_type != PIDFS || fstat(pidfd, &st) < 0)
+		return 0;
+	return st.st_ino;
+}
+
 /* Still the process that was found under this number. */
 static bool is_same(const struct known *k)
 {
 	struct descendants_stat stat;
+	unsigned long long id;
+	FD_CLOSE int fd = -1;
 
-	return k->started == 0 || (read_stat(k->pid, &stat) && stat.started == k->started);
+	if (k->id == 0)
+		return true;
+	fd = (int)syscall(SYS_pidfd_open, k->pid, 0);
+	id = pidfd_id(fd);
+	if (id != 0)
+		return id == k->id;
+	return fd >= 0 && read_stat(k->pid, &stat) && stat.started == k->id;
 }
 
 static bool is_held(int pidfd)
@@ -135,10 +159,10 @@ static bool is_held(int pidfd)
 }
 
 /* What there is no room for is visited all the same, only not descended to. */
-static void take(const struct descendant *d, unsigned long long started)
+static void take(const struct descendant *d, unsigned long long id)
 {
 	if (walk.recorded < walk.max)
-		walk.found[walk.recorded++] = (struct known){.pid = d->pid, .started = started};
+		walk.found[walk.recorded++] = (struct known){.pid = d->pid, .id = id};
 	walk.count++;
 	if (walk.visit)
 		walk.visit(d, walk.owner);
@@ -164,15 +188,19 @@ static void found_other(pid_t pid)
 		return;
 	if (!read_stat(pid, &stat) || stat.zombie)
 		return;
-	d.own_child = stat.parent == getpid();
+	/* Orphans come to us from below us, and from nowhere else. */
+	d.own_child = walk.root == getpid() && stat.parent == walk.root;
 	if (d.own_child && walk.spare && walk.spare(pid))
 		return;
 	/* In this order: the parent named is the one that lives now, so what was read is below it, and what
 	 * was read is of the process that the pidfd holds. */
 	if (!d.own_child && (refused || stat.parent != walk.parent.pid || !is_same(&walk.parent)))
 		return;
-	if (refused || is_held(fd))
-		take(&d, d.own_child ? 0 : stat.started);
+	if (d.own_child || is_held(fd)) {
+		unsigned long long id = pidfd_id(fd);
+
+		take(&d, d.own_child ? 0 : id != 0 ? id : stat.started);
+	}
 }
 
 static void found(pid_t pid)
@@ -210,18 +238,22 @@ static void read_children(int task, const char *tid)
 	} while (n > 0);
 }
 
-/* Calls visit with the folder of a process's threads and the name of each in it. */
-static int each_thread(pid_t pid, void (*visit)(int task, const char *tid, void *owner), void *owner)
+static int open_task(pid_t pid)
 {
 	char path[PROC_PATH];
-	_Alignas(struct dirent_record) char entries[2048];
-	long n;
-	FD_CLOSE int task = -1;
+	int task;
 
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
 	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (task < 0)
-		return -errno;
+	return task < 0 ? -errno : task;
+}
+
+/* Calls visit with the folder of a process's threads and the name of each in it. */
+static int each_thread(int task, void (*visit)(int task, const char *tid, void *owner), void *owner)
+{
+	_Alignas(struct dirent_record) char entries[2048];
+	long n;
+
 	while ((n = syscall(SYS_getdents64, task, entries, sizeof entries)) > 0) {
 		for (long i = 0; i < n;) {
 			const struct dirent_record *e =
@@ -241,24 +273,32 @@ static void visit_children(int task, const char *tid, void *owner)
 	read_children(task, tid);
 }
 
+static int each_child(pid_t pid)
+{
+	FD_CLOSE int task = open_task(pid);
+
+	return task < 0 ? task : each_thread(task, visit_children, NULL);
+}
+
 int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 		     void (*visit)(const struct descendant *d, void *owner), void *owner)
 {
 	int err;
 
+	walk.root = root;
 	walk.parent = (struct known){.pid = root};
 	walk.spare = spare;
 	walk.visit = visit;
 	walk.owner = owner;
 	walk.max = max < DESCENDANTS_MAX ? max : DESCENDANTS_MAX;
 	walk.count = walk.looked = walk.recorded = 0;
-	err = each_thread(root, visit_children, NULL);
+	err = each_child(root);
 	if (err < 0)
 		return err;
 	for (unsigned at = 0; at < walk.recorded; at++) {
 		walk.parent = walk.found[at];
 		if (is_same(&walk.parent))
-			each_thread(walk.parent.pid, visit_children, NULL);
+			each_child(walk.parent.pid);
 	}
 	return (int)walk.count;
 }
@@ -279,9 +319,24 @@ static void visit_thread(int task, const char *tid, void *owner)
 	v->visit((pid_t)number, v->owner);
 }
 
-int descendants_threads(pid_t pid, void (*visit)(pid_t tid, void *owner), void *owner)
+static bool descendant_lives(const struct descendant *d)
+{
+	return d->own_child || is_held(d->pidfd);
+}
+
+int descendants_threads(const struct descendant *d, void (*visit)(pid_t tid, void *owner), void *owner)
 {
 	struct thread_visit v = {visit, owner};
+	FD_CLOSE int task = open_task(d->pid);
 
-	return each_thread(pid, visit_thread, &v);
+	if (task < 0)
+		return task;
+	return descendant_lives(d) ? each_thread(task, visit_thread, &v) : -ESRCH;
+}
+
+bool descendants_has_thread(const struct descendant *d, pid_t tid)
+{
+	bool has = syscall(SYS_tgkill, d->pid, tid, 0) == 0 || errno != ESRCH;
+
+	return has && descendant_lives(d);
 }

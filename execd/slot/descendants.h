@@ -1,10 +1,14 @@
 /* A walk over the descendants of a process by /proc/<pid>/task/<tid>/children, breadth first.
  *
  * A number read from /proc may be another process by the time it is used: a swarm that forks wraps the
- * numbers around in seconds. So a process is known by its number and its start time. Each is held by a pidfd
- * first; then its parent must be the one whose list it came from, still alive and still the same (or the
- * caller itself, to whom orphans come); only then may it be touched, and only while that holds is its own
- * list read. The caller's own children need none of it, for nobody else reaps them. */
+ * numbers around in seconds. So a process is known by the number of its pidfd's inode, which is never given
+ * twice (Linux 6.9), or by its start time. Each is held by a pidfd first; then its parent must be the one
+ * whose list it came from, still alive and still the same (or the caller itself, to whom orphans come); only
+ * then may it be touched, and only while that holds is its own list read. The caller's own children need none
+ * of it, for nobody else reaps them.
+ *
+ * So a number is good for what cannot be undone only where own_child says so; another's may be given away
+ * between any look at it and its use. */
 #ifndef EXECD_SLOT_DESCENDANTS_H
 #define EXECD_SLOT_DESCENDANTS_H
 
@@ -27,8 +31,12 @@ struct descendant {
 int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 		     void (*visit)(const struct descendant *d, void *owner), void *owner);
 
-/* Calls visit for each thread id of pid. 0 or -errno. */
-int descendants_threads(pid_t pid, void (*visit)(pid_t tid, void *owner), void *owner);
+/* Calls visit for each thread id of d, which it had when that was read. 0 or -errno; -ESRCH: d is gone. */
+int descendants_threads(const struct descendant *d, void (*visit)(pid_t tid, void *owner), void *owner);
+
+/* Whether tid is a thread of d now. If it was before, too, then what was done to the number meanwhile reached
+ * no other: of those, whoever took it and gave it back within a system call would be the exception. */
+bool descendants_has_thread(const struct descendant *d, pid_t tid);
 
 /* The numbers in the text of a children file, which may end inside one: *ret_rest is then how many bytes at
  * the end belong to the next read. At most max are stored; their count. */

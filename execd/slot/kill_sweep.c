@@ -20,33 +20,45 @@ struct pass {
 	cpu_set_t cpu;
 };
 
-static void lower_thread(pid_t tid, void *owner)
-{
-	struct pass *pass = owner;
-	struct sched_param param = {0};
+struct visited {
+	const struct pass *pass;
+	const struct descendant *d;
+};
 
-	if (pass->bind)
-		sched_setaffinity(tid, sizeof pass->cpu, &pass->cpu);
-	if (pass->idle)
-		sched_setscheduler(tid, SCHED_IDLE, &param);
+/* A thread's number is given away when it ends, so this is taken back where it may have met another. */
+static void bind_thread(pid_t tid, void *owner)
+{
+	struct visited *v = owner;
+	cpu_set_t before;
+
+	if (sched_getaffinity(tid, sizeof before, &before) < 0 || CPU_EQUAL(&before, &v->pass->cpu))
+		return;
+	sched_setaffinity(tid, sizeof v->pass->cpu, &v->pass->cpu);
+	if (!descendants_has_thread(v->d, tid))
+		sched_setaffinity(tid, sizeof before, &before);
 }
 
 static void send(const struct descendant *d, int sig)
 {
-	if (d->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, d->pidfd, sig, NULL, 0);
-	else if (d->own_child)
+	if (d->own_child)
 		kill(d->pid, sig);
+	else if (d->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, d->pidfd, sig, NULL, 0);
 }
 
 static void visit(const struct descendant *d, void *owner)
 {
 	static const struct rlimit none = {0, 0};
+	static const struct sched_param param = {0};
 	struct pass *pass = owner;
+	struct visited v = {pass, d};
 
-	prlimit(d->pid, RLIMIT_NPROC, &none, NULL);
-	if (pass->bind || pass->idle)
-		descendants_threads(d->pid, lower_thread, pass);
+	if (d->own_child)
+		prlimit(d->pid, RLIMIT_NPROC, &none, NULL);
+	if (pass->bind)
+		descendants_threads(d, bind_thread, &v);
+	if (d->own_child && pass->idle)
+		sched_setscheduler(d->pid, SCHED_IDLE, &param);
 	if (pass->kill)
 		send(d, SIGKILL);
 	else if (pass->stop)

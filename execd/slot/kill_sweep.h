@@ -6,8 +6,11 @@
  * cannot fork, so a bomb that is held down by a limit does not refill what dies (300 processes of uid 0 in a
  * cgroup: up to 10 s without, 1.5 s with). Where the tree does not shrink all of it is bound to the CPU that
  * the sweep itself runs on: what cannot run while it is read cannot fork while it is read. Only then
- * SCHED_IDLE, for an idle process on a busy machine takes seconds to die. None of that can be undone by us,
- * and need not be: it is done only to what is about to die. */
+ * SCHED_IDLE, for an idle process on a busy machine takes seconds to die.
+ *
+ * A limit and a scheduling class cannot be taken back and are set by number: only our own children's, whose
+ * number is theirs until we reap them, and to whom all others turn as their parents die. A binding is taken
+ * back where the number may have been given away meanwhile. Signals to others go through pidfds. */
 #ifndef EXECD_SLOT_KILL_SWEEP_H
 #define EXECD_SLOT_KILL_SWEEP_H
 

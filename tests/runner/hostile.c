@@ -193,18 +193,17 @@ static void refill(void)
 	else
 		setrlimit(RLIMIT_NPROC, &few);
 	ignore_all();
-	while (__atomic_load_n(births, __ATOMIC_SEQ_CST) < most) {
+	while (__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST) < most) {
 		pid_t pid = fork();
 
-		if (pid == 0) {
+		if (pid == 0)
 			setsid();
-			__atomic_fetch_add(births, 1, __ATOMIC_SEQ_CST);
-		}
-		if (pid < 0) {
-			mark();
-			check_end();
-			nap(500);
-		}
+		if (pid >= 0)
+			continue;
+		__atomic_fetch_sub(births, 1, __ATOMIC_SEQ_CST);
+		mark();
+		check_end();
+		nap(500);
 	}
 	stay();
 }
