@@ -196,7 +196,8 @@ static void kill_all_of_it(struct exec *e, enum exec_event event, const struct e
  * delivered. */
 static void slot_lost(struct exec *e)
 {
-	e->slot_died = true;
+	if (e->reason.kind == 0)
+		e->why = "slot";
 	if (e->given == e->command_len)
 		announce(e);
 	if (e->started_ms == 0)
@@ -366,6 +367,8 @@ int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_n
 		return -EPROTO;
 	if (!note)
 		note = &no_note;
+	if (note->why && exec->reason.kind == 0)
+		exec->why = note->why;
 	if (exec->state == EXEC_WAITING && step.next != EXEC_WAITING)
 		queue_remove(exec);
 	if (step.next != EXEC_FREE)

@@ -19,6 +19,7 @@ struct exec_note {
 	struct outcome outcome;                /* EXEC_ON_REFUSE, EXEC_ON_RUN_FAILED, EXEC_ON_BROKEN */
 	const struct channel_drained *drained; /* EXEC_ON_DRAINED */
 	bool truncated;                        /* EXEC_ON_DRAINED */
+	const char *why;                       /* EXEC_ON_KILL: a word for the log */
 };
 
 /* counters: this module counts what it decides. expired is called from the loop when an exec's time is up,

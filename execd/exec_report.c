@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "execd/audit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +33,26 @@ void exec_report_start(const struct exec *exec)
 	audit_exec("start", exec->req_id, exec->command_len, exec->fingerprint, NULL, 0);
 }
 
+/* The limit that this signal tells of, or NULL. */
+static const char *limit_of(int signal_number)
+{
+	switch (signal_number) {
+	case SIGXCPU:
+		return "RLIMIT_CPU";
+	case SIGXFSZ:
+		return "RLIMIT_FSIZE";
+	default:
+		return NULL;
+	}
+}
+
 /* The fields that say how it ended; their count. */
 static size_t add_outcome(struct log_field *f, const struct exec *e, char *message, size_t size)
 {
 	const struct outcome *o = &e->outcome;
 	size_t n = 0;
 
-	f[n++] = LOG_STR("reason", e->slot_died && o->kind == OUTCOME_ABORTED ? "slot" : outcome_reason(o));
+	f[n++] = LOG_STR("reason", e->why && o->kind == OUTCOME_ABORTED ? e->why : outcome_reason(o));
 	switch (o->kind) {
 	case OUTCOME_EXITED:
 		f[n++] = LOG_U64("code", o->value);
@@ -46,6 +60,8 @@ static size_t add_outcome(struct log_field *f, const struct exec *e, char *messa
 	case OUTCOME_SIGNALED:
 		f[n++] = LOG_U64("signal", o->value);
 		f[n++] = LOG_STR("signal_name", sigabbrev_np((int)o->value));
+		if (limit_of((int)o->value))
+			f[n++] = LOG_STR("limit", limit_of((int)o->value));
 		break;
 	case OUTCOME_TIMEOUT:
 		f[n++] = LOG_U64("timeout_s", o->value);

@@ -291,6 +291,8 @@ static void refuse_waiting(enum refusal refusal)
 
 static void kill_live(void)
 {
+	struct exec_note note = {.why = self.shutting_down ? "shutdown" : "goaway"};
+
 	loop_timer_stop(self.loop, &self.kill_timer);
 	if (self.shutting_down) {
 		self.killed = true;
@@ -300,7 +302,7 @@ static void kill_live(void)
 	}
 	for (struct exec *e = inflight_next(NULL); e; e = inflight_next(e)) {
 		if (e->state != EXEC_DYING && e->state != EXEC_STUCK)
-			exec_life_step(e, EXEC_ON_KILL, NULL);
+			exec_life_step(e, EXEC_ON_KILL, &note);
 	}
 	settle();
 }

@@ -49,7 +49,7 @@ struct exec {
 	bool replaced;  /* dying, and its id came again: what becomes of it now answers nobody */
 	bool reported;
 	bool oom;
-	bool slot_died;
+	const char *why; /* a word for the log: what no Abort brought, yet ends like one; NULL */
 	struct outcome
 	    reason; /* of the kill; kind 0: none. Becomes the outcome unless the leader exits by itself */
 	struct outcome outcome;

@@ -40,3 +40,24 @@ Test(long_field, row_6_a_slow_relay_loses_no_line)
 	stage_expect_seq(exec, 2000000);
 	stage_close(s);
 }
+
+/* The grace of a GOAWAY is over: it is killed and answered on the old connection, and the log says why. */
+Test(long_field, a_goaway_ends_what_takes_longer_than_its_grace)
+{
+	struct relay_worker *old;
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS());
+	old = s->attached;
+	exec = stage_exec(s, "echo up; exec sleep %s", s->mark);
+	stage_wait_out(exec, "up\n");
+	relay_goaway(old);
+	cr_assert(relay_wait_terminals(exec, 1, 45000));
+	stage_expect_end(exec, -1);
+	cr_assert_eq(exec->terminal[0].worker, old->number);
+	cr_assert_geq(exec->terminal[0].at_ms - exec->sent_ms, 30000u);
+	cr_assert(worker_wait_said(&s->worker, "msg=ended req_id=1 reason=goaway ", STAGE_WAIT_MS));
+	stage_reattach(s);
+	stage_close(s);
+}
