@@ -10,7 +10,6 @@ TestSuite(goaway, .timeout = 60, .fini = stage_fini);
 
 /* Running work may finish on the old stream, what is new or waits is refused; the old session ends before the
  * next begins, so the relay never sees two. */
-/* row 28 of "right in the field" (test_field.c) */
 Test(goaway, lets_running_work_finish_and_dials_anew)
 {
 	struct relay_request request = {.req_id = 40, .command = "exit 6"};
@@ -35,6 +34,37 @@ Test(goaway, lets_running_work_finish_and_dials_anew)
 	cr_assert_eq(relay_refusals(s->relay), 0);
 	/* Not cached: it may run now. */
 	stage_expect_end(relay_exec(s->attached, &request), 6);
+	stage_close(s);
+}
+
+/* row 28 of "right in the field" (test_field.c), with its own value */
+Test(goaway, row_28_ends_nothing_and_runs_nothing_twice)
+{
+	struct relay_request request = {.req_id = 40, .streaming = true};
+	char ran[FOLDER_PATH_MAX], command[FOLDER_PATH_MAX + 64];
+	struct relay_exec *exec, *again;
+	struct relay_worker *old;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS());
+	old = s->attached;
+	folder_join(ran, s->folder, "ran");
+	snprintf(command, sizeof command, "echo >> '%s'; sleep 3; echo ok", ran);
+	request.command = command;
+	exec = relay_exec(old, &request);
+	stage_wait_file(s, ran, 1);
+	relay_goaway(old);
+	stage_expect_end(exec, 0);
+	stage_expect_out(exec, "ok\n");
+	cr_assert_eq(exec->terminal[0].worker, old->number, "by the old connection");
+	cr_assert_geq(exec->terminal[0].at_ms - exec->sent_ms, 3000u);
+	cr_assert(relay_wait_gone(old, STAGE_WAIT_MS));
+	stage_reattach(s);
+	again = relay_exec(s->attached, &request);
+	stage_expect_end(again, 0);
+	cr_assert_eq(again->chunk_count, 0);
+	cr_assert_eq(folder_size(ran), 1);
+	cr_assert_eq(exec->terminal_count, 1);
 	stage_close(s);
 }
 

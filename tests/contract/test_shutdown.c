@@ -80,7 +80,40 @@ Test(shutdown, works_while_there_is_no_relay)
 	stage_close(s);
 }
 
-/* row 29 of "right in the field" (test_field.c), with the tests above and below */
+/* row 29 of "right in the field" (test_field.c) by its own value, twice; the tests above and below have more
+ * of it. The row's exec after the first SIGTERM is refused while there is a drain, and else too late. */
+Test(shutdown, row_29_kills_without_a_drain)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS());
+	exec = stage_exec(s, "echo up; sleep 3; echo ok");
+	stage_wait_out(exec, "up\n");
+	process_kill(s->worker.pid, SIGTERM);
+	stage_expect_end(exec, -1);
+	stage_expect_out(exec, "up\n");
+	stage_close(s);
+}
+
+Test(shutdown, row_29_waits_with_a_drain)
+{
+	struct relay_exec *exec, *late;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("WORKER_DRAIN_S=20"));
+	exec = stage_exec(s, "echo up; sleep 3; echo ok");
+	stage_wait_out(exec, "up\n");
+	process_kill(s->worker.pid, SIGTERM);
+	cr_assert(worker_wait_said(&s->worker, "msg=\"shutting down\"", STAGE_WAIT_MS));
+	late = stage_exec(s, "echo never");
+	stage_expect_error(late, "shutting down");
+	stage_expect_end(exec, 0);
+	stage_expect_out(exec, "up\nok\n");
+	cr_assert(worker_wait_exit(&s->worker, 5000), "with nothing left to drain");
+	stage_close(s);
+}
+
 Test(shutdown, drains_for_as_long_as_it_may)
 {
 	struct relay_exec *running, *late;
