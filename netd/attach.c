@@ -161,16 +161,6 @@ static void read_messages(struct attach *a)
 	}
 }
 
-/* n: 0 for the end of the stream, or -errno. */
-static void connection_over(struct attach *a, ssize_t n)
-{
-	const char *why = transport_why(a->transport);
-
-	if (!why)
-		why = n == 0 ? "the peer closed the connection" : log_errno((int)n);
-	attach_fail(a, n == -EPROTO ? CHANNEL_CLOSE_TLS : CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, why);
-}
-
 /* False: the connection is at its end, or the socket has nothing. */
 static bool read_once(struct attach *a, uint64_t now_ms)
 {
@@ -183,10 +173,7 @@ static bool read_once(struct attach *a, uint64_t now_ms)
 	if (n <= 0) {
 		a->readable = false;
 		attach_judge(a, now_ms); /* what it did before beats that it went */
-		if (a->state == ATTACH_CLOSING || a->state == ATTACH_LEAVING)
-			a->state = ATTACH_OVER;
-		else
-			connection_over(a, n);
+		attach_lost(a, (int)n);
 		return false;
 	}
 	a->heard_ms = now_ms;
@@ -215,6 +202,15 @@ static void read_socket(struct attach *a, uint64_t now_ms)
 	}
 }
 
+/* The peer is gone, yet what it said before has a say: a status, a GOAWAY. */
+static void write_failed(struct attach *a, int err, uint64_t now_ms)
+{
+	a->readable = true;
+	for (unsigned i = 0; i < ATTACH_LAST_READS && a->readable && a->closed.close_class == 0; i++)
+		read_socket(a, now_ms);
+	attach_lost(a, err);
+}
+
 static void pass(struct attach *a, uint64_t now_ms)
 {
 	int err;
@@ -230,7 +226,7 @@ static void pass(struct attach *a, uint64_t now_ms)
 			begin_call(a);
 		err = a->state < ATTACH_CLOSING ? sched_send(&a->sched, now_ms) : 0;
 		if (err < 0)
-			connection_over(a, err);
+			write_failed(a, err, now_ms);
 		attach_judge(a, now_ms);
 		hello_is_out(a, now_ms);
 	}

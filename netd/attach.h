@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define ATTACH_READS       16u   /* of H2_READ bytes in one pass */
+#define ATTACH_LAST_READS  16u   /* such passes, for what a peer said that is gone */
 #define ATTACH_DRAIN_MS    1000u /* DRAIN: for what is queued and our END_STREAM to leave */
 #define ATTACH_TRAILERS_MS 300u  /* then, for the relay's trailers */
 #define ATTACH_LEAVE_MS    200u  /* for RST_STREAM and GOAWAY to leave, and again for the peer's FIN */
@@ -64,6 +65,8 @@ bool attach_judge(struct attach *a, uint64_t now_ms);
 /* Gives a verdict, logs it, and starts to leave: RST_STREAM, GOAWAY, close_notify and FIN, in ATTACH_LEAVE_MS
  * each. Only the first verdict counts. */
 void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, const char *why);
+/* The connection has ended (err 0), or a read or write of it failed: a verdict, unless there is one. */
+void attach_lost(struct attach *a, int err);
 /* Goes on with leaving: to be called after each pass. */
 void attach_leave(struct attach *a, uint64_t now_ms);
 /* DRAIN has come. */

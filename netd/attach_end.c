@@ -3,6 +3,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <errno.h>
+
 /* Why a connection is over, and how it is left. */
 
 static const char *class_name(const struct attach *a)
@@ -161,6 +163,26 @@ void attach_drain(struct attach *a, uint64_t now_ms)
 	loop_timer_set(a->loop, &a->deadline, now_ms + ATTACH_DRAIN_MS);
 }
 
+/* We were told to leave, and have: nothing is lost. */
+static void finished(struct attach *a, const char *why)
+{
+	attach_fail(a, a->goaway_told ? CHANNEL_CLOSE_GOAWAY : CHANNEL_CLOSE_DRAINED, CHANNEL_NO_STATUS, why);
+}
+
+void attach_lost(struct attach *a, int err)
+{
+	const char *why = transport_why(a->transport);
+
+	if (!why)
+		why = err == 0 ? "the peer closed the connection" : log_errno(err);
+	if (a->state >= ATTACH_LEAVING)
+		a->state = ATTACH_OVER;
+	else if (a->state == ATTACH_FINISHED)
+		finished(a, "told to leave");
+	else
+		attach_fail(a, err == -EPROTO ? CHANNEL_CLOSE_TLS : CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, why);
+}
+
 void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct attach *a = timer->owner;
@@ -172,11 +194,10 @@ void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 		attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, "no HTTP/2 within 20 s");
 		break;
 	case ATTACH_DRAINING:
+		finished(a, "told to leave, and the relay does not read");
+		break;
 	case ATTACH_FINISHED:
-		attach_fail(a, a->goaway_told ? CHANNEL_CLOSE_GOAWAY : CHANNEL_CLOSE_DRAINED,
-			    CHANNEL_NO_STATUS,
-			    a->state == ATTACH_FINISHED ? "told to leave"
-							: "told to leave, and the relay does not read");
+		finished(a, "told to leave");
 		break;
 	case ATTACH_LEAVING:
 	case ATTACH_CLOSING:

@@ -223,9 +223,15 @@ int h2_ping(struct h2 *h)
 	return err == 0 ? 0 : to_errno(err);
 }
 
+/* Both sides have ended it, and nghttp2 has forgotten it. */
+static bool is_over(const struct h2 *h)
+{
+	return h->ended && nghttp2_session_get_stream_local_close(h->session, h->stream) != 0;
+}
+
 void h2_leave(struct h2 *h, int code)
 {
-	if (h->stream > 0 && !h->reset && code >= 0)
+	if (h->stream > 0 && !h->reset && !is_over(h) && code >= 0)
 		nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, h->stream, (uint32_t)code);
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
 }

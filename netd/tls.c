@@ -124,6 +124,16 @@ static int finish_handshake(struct tls *tls, struct buf_text *why, uint8_t *ret_
 	return 1;
 }
 
+/* A refusal of ALPN, or an answer to it that was not offered (newer OpenSSL finds that itself). */
+static bool alpn_failed(void)
+{
+	const char *function = "";
+	int reason = ERR_GET_REASON(ERR_peek_error_all(NULL, NULL, &function, NULL, NULL));
+
+	return reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL ||
+	       (reason == SSL_R_BAD_EXTENSION && function && strstr(function, "alpn"));
+}
+
 int tls_handshake(struct tls *tls, uint32_t *ret_events, struct buf_text *why, uint8_t *ret_class)
 {
 	int n, error;
@@ -139,7 +149,7 @@ int tls_handshake(struct tls *tls, uint32_t *ret_events, struct buf_text *why, u
 		return 0;
 	}
 	tls->broken = true;
-	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL) {
+	if (alpn_failed()) {
 		buf_text_addz(why, "the peer does not speak HTTP/2 (ALPN)");
 		*ret_class = CHANNEL_CLOSE_NOT_HTTP2;
 		return -EPROTO;
@@ -185,6 +195,7 @@ static ssize_t failed(struct tls *tls, int n, bool *ret_other_direction, int oth
 		suspect_certificate(tls, tls->ended ? 0 : saved);
 		return tls->ended ? 0 : -saved;
 	}
+	tls->deaf = true;
 	buf_text_init(&why, tls->why, sizeof tls->why);
 	say_why(tls, saved, &why);
 	return -EPROTO;
@@ -196,14 +207,17 @@ ssize_t tls_read(struct tls *tls, void *buf, size_t size)
 
 	if (tls->ended)
 		return 0;
-	if (tls->broken)
+	if (tls->deaf)
 		return -EPIPE;
 	ERR_clear_error();
 	errno = 0;
 	tls->read_wants_write = false;
 	n = SSL_read(tls->ssl, buf, size > INT32_MAX ? INT32_MAX : (int)size);
 	tls->may_hold_more = n > 0;
-	tls->heard |= n > 0;
+	if (n > 0) {
+		tls->heard = true;
+		tls->why[0] = '\0'; /* of a write that failed before */
+	}
 	return n > 0 ? n : failed(tls, n, &tls->read_wants_write, SSL_ERROR_WANT_WRITE);
 }
 

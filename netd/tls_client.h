@@ -15,6 +15,7 @@ struct tls {
 	bool certificate_wanted; /* the peer asked for one */
 	bool heard;              /* a byte has come since the handshake */
 	bool broken;             /* nothing may be sent any more, not even close_notify */
+	bool deaf;               /* nothing can be read any more either: a write that fails leaves that */
 	bool ended;              /* the peer's side is over, with close_notify or without */
 	bool read_wants_write;
 	bool write_wants_read;

@@ -23,7 +23,9 @@ struct tls;
 int transport_prepare(struct settings *settings);
 
 /* Count, 0 at end of stream, -EAGAIN, or -errno (-EPROTO: TLS is broken). A stream that ends without
- * close_notify is an end of stream like any other. */
+ * close_notify is an end of stream like any other. After a write that failed there may still be bytes to
+ * read.
+ */
 ssize_t transport_read(struct transport *t, void *buf, size_t size);
 
 /* Bytes that were taken, -EAGAIN, or -errno. With TLS at most one record of 16 KiB a call, joined from the

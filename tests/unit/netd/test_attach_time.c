@@ -1,0 +1,166 @@
+/* What an attempt does when nothing comes, on a clock of the test's: grpc-client.md 13, 14, 16. */
+#include "tests/lib/script.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+SCRIPT_WORLD
+
+#define MINUTE 60000u
+
+static void expect_silence_ends_it(const char *what)
+{
+	script_expect(what, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE);
+	/* then 200 ms for our frames to leave, and 200 for the peer's end */
+	cr_assert_geq(script.ended_ms, LIMIT_HANDSHAKE_MS, "%s", what);
+	cr_assert_leq(script.ended_ms, LIMIT_HANDSHAKE_MS + 2 * ATTACH_LEAVE_MS, "%s", what);
+}
+
+/* The limit is over all of it: what the dial took is missing at the end. */
+Test(attach_time, a_handshake_may_take_20_s_in_all)
+{
+	static const uint64_t dials[] = {0, 5000, 15000, LIMIT_HANDSHAKE_MS - 1};
+
+	for (size_t i = 0; i < sizeof dials / sizeof *dials; i++) {
+		script_begin_empty();
+		script.silent = true;
+		script.dial_ms = dials[i];
+		expect_silence_ends_it("no SETTINGS");
+		cr_assert_eq(script_sent(SCRIPT_HEADERS, 0), 0, "no token to a peer that says nothing");
+	}
+}
+
+Test(attach_time, settings_just_in_time_are_enough_and_just_late_are_not)
+{
+	for (int late = 0; late <= 1; late++) {
+		script_begin_empty();
+		script_later(LIMIT_HANDSHAKE_MS - 1 + (unsigned)late);
+		script_frame(SCRIPT_SETTINGS, 0, 0, "", 0);
+		script_later(LIMIT_HANDSHAKE_MS + 5000);
+		script_response();
+		script_trailers("0", "");
+		if (late == 0)
+			script_expect("just in time", CHANNEL_CLOSE_STATUS, GRPC_OK);
+		else
+			script_expect("just late", CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE);
+	}
+}
+
+/* Bytes that come one by one do not prolong it. */
+Test(attach_time, a_trickle_does_not_prolong_the_handshake)
+{
+	static const uint8_t half[] = {0, 0, 6, SCRIPT_SETTINGS, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0x40};
+
+	script_begin_empty();
+	script.silent = true;
+	for (size_t i = 0; i < sizeof half; i++) {
+		script_later(2000 * i);
+		script_raw(half + i, 1);
+	}
+	expect_silence_ends_it("SETTINGS a byte at a time");
+}
+
+/* Connected, SETTINGS came, but our own first bytes do not leave. */
+Test(attach_time, a_peer_that_takes_no_hello_is_part_of_the_handshake)
+{
+	script_begin();
+	script.silent = true;
+	script.room = 24 + 9;
+	script_run();
+	cr_assert_eq(script_attach.closed.close_class, CHANNEL_CLOSE_HANDSHAKE);
+	cr_assert_geq(script.ended_ms, LIMIT_HANDSHAKE_MS);
+	cr_assert_leq(script.ended_ms, LIMIT_HANDSHAKE_MS + 2 * ATTACH_LEAVE_MS);
+	script_end();
+}
+
+Test(attach_time, silence_for_30_s_is_a_ping_and_10_s_later_the_end)
+{
+	script_begin();
+	script_response();
+	script.silent = true;
+	script_expect("silence", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+	cr_assert_eq(script_sent(SCRIPT_PING, 0), 1);
+	cr_assert_eq(script_sent(SCRIPT_DATA, 0), 1 + 2, "Hello, and a Heartbeat each 15 s");
+	cr_assert_geq(script.ended_ms, LIMIT_PING_MS + LIMIT_PING_ACK_MS);
+	cr_assert_leq(script.ended_ms, LIMIT_PING_MS + LIMIT_PING_ACK_MS + 2 * ATTACH_LEAVE_MS);
+}
+
+/* Whatever the peer says, it lives: its PING just as an ACK of ours, and half a frame. */
+Test(attach_time, any_byte_is_a_sign_of_life)
+{
+	static const char *const signs[] = {"\0\0\x8\6\1\0\0\0\0pingpong", "\0\0\x8\6\0\0\0\0\0pingpong",
+					    "\0\0\x8\6\0\0\0\0\0p"};
+	static const size_t sizes[] = {17, 17, 10};
+
+	for (size_t i = 0; i < 3; i++) {
+		script_begin();
+		script_response();
+		script_later(LIMIT_PING_MS + LIMIT_PING_ACK_MS - 1);
+		script_raw(signs[i], sizes[i]);
+		script.silent = true;
+		script_expect("a sign of life", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+		cr_assert_eq(script_sent(SCRIPT_PING, 0) - script_sent(SCRIPT_PING, SCRIPT_ACK), 2);
+		cr_assert_geq(script.ended_ms, 2 * (LIMIT_PING_MS + LIMIT_PING_ACK_MS) - 1);
+		cr_assert_leq(script.ended_ms,
+			      2 * (LIMIT_PING_MS + LIMIT_PING_ACK_MS) - 1 + 2 * ATTACH_LEAVE_MS);
+	}
+}
+
+Test(attach_time, a_sign_of_life_just_late_is_none)
+{
+	script_begin();
+	script_response();
+	script_later(LIMIT_PING_MS + LIMIT_PING_ACK_MS + 1);
+	script_frame(SCRIPT_PING, SCRIPT_ACK, 0, "pingpong", 8);
+	script.silent = true;
+	script_expect("too late", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+	cr_assert_leq(script.ended_ms, LIMIT_PING_MS + LIMIT_PING_ACK_MS + 2 * ATTACH_LEAVE_MS);
+}
+
+/* The peer speaks more often than each 30 s: no PING is needed, for as long as that may be. */
+Test(attach_time, no_ping_while_the_peer_speaks)
+{
+	script_begin();
+	script_response();
+	for (unsigned i = 1; i <= 10; i++) {
+		script_later(i * (LIMIT_PING_MS - 1));
+		script_frame(SCRIPT_PING, 0, 0, "from you", 8);
+	}
+	script_trailers("0", "");
+	script_expect("a talkative peer", CHANNEL_CLOSE_STATUS, GRPC_OK);
+	cr_assert_eq(script_sent(SCRIPT_PING, SCRIPT_ACK), 10);
+	cr_assert_eq(script_sent(SCRIPT_PING, 0), 10, "none of our own");
+}
+
+/* The interval that execd gives after too_many_pings is kept; so is the one learnt on this connection, where
+ * it goes on after such a GOAWAY. */
+Test(attach_time, a_peer_that_is_tired_of_pings_gets_one_in_5_minutes)
+{
+	for (int told = 0; told <= 1; told++) {
+		script_begin();
+		script_response();
+		if (told)
+			script_settings.ping_ms = LIMIT_PING_CALM_MS;
+		else
+			script_goaway(1, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+		script.silent = true;
+		script_expect("calm", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+		cr_assert_eq(script_sent(SCRIPT_PING, 0), 1);
+		cr_assert_geq(script.ended_ms, 5 * MINUTE + LIMIT_PING_ACK_MS);
+	}
+}
+
+/* Nothing but Heartbeats for ten minutes, at the interval of the settings. */
+Test(attach_time, heartbeats_go_on)
+{
+	script_begin();
+	script_settings.heartbeat_ms = 4000;
+	script_settings.ping_ms = LIMIT_PING_CALM_MS;
+	script_response();
+	script_later(4 * MINUTE + 1000);
+	script_trailers("0", "");
+	script_expect("heartbeats", CHANNEL_CLOSE_STATUS, GRPC_OK);
+	cr_assert_eq(script_sent(SCRIPT_DATA, 0), 1 + 60);
+}
