@@ -80,8 +80,6 @@ static void walk(bool (*each)(pid_t pid, void *arg), void *arg)
 
 struct search {
 	const char *text;
-	pid_t parent;
-	pid_t found;
 	unsigned count;
 };
 
@@ -148,41 +146,40 @@ void process_kill(pid_t pid, int signal_number)
 	kill(pid, signal_number);
 }
 
-static bool is_child(pid_t pid, void *arg)
-{
-	struct search *s = arg;
-	char name[32];
-	pid_t parent;
-
-	if (!read_stat(pid, &parent, name) || parent != s->parent || strcmp(name, s->text) != 0)
-		return true;
-	s->found = pid;
-	return false;
-}
-
-pid_t process_child(pid_t parent, const char *name)
-{
-	struct search s = {.parent = parent, .text = name};
-
-	walk(is_child, &s);
-	return s.found;
-}
-
 struct family {
 	pid_t *pids;
 	size_t count;
 	size_t room;
 	pid_t parent;
+	const char *name; /* NULL: any */
 };
 
 static bool add_child(pid_t pid, void *arg)
 {
 	struct family *f = arg;
+	char name[32];
 	pid_t parent;
 
-	if (read_stat(pid, &parent, NULL) && parent == f->parent && f->count < f->room)
+	if (read_stat(pid, &parent, name) && parent == f->parent && f->count < f->room &&
+	    (!f->name || strcmp(name, f->name) == 0))
 		f->pids[f->count++] = pid;
-	return true;
+	return f->count < f->room;
+}
+
+size_t process_children(pid_t parent, const char *name, pid_t *pids, size_t room)
+{
+	struct family f = {.pids = pids, .room = room, .parent = parent, .name = name};
+
+	walk(add_child, &f);
+	return f.count;
+}
+
+pid_t process_child(pid_t parent, const char *name)
+{
+	pid_t pid = 0;
+
+	process_children(parent, name, &pid, 1);
+	return pid;
 }
 
 size_t process_descendants(pid_t root, pid_t *pids, size_t room)

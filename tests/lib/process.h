@@ -25,6 +25,9 @@ void process_kill(pid_t pid, int signal_number);
 /* The first living child of parent whose name (comm) is name; 0: none. */
 pid_t process_child(pid_t parent, const char *name);
 
+/* All of them. The count, at most room. */
+size_t process_children(pid_t parent, const char *name, pid_t *pids, size_t room);
+
 /* Living descendants of root, root not among them. The count, at most room. */
 size_t process_descendants(pid_t root, pid_t *pids, size_t room);
 

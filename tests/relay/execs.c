@@ -95,7 +95,20 @@ void relay_execs_chunk(struct relay_worker *worker, const Sandbox__V1__Chunk *ch
 		exec->out_bytes += chunk->data.len;
 	if (!exec->count_only && !exec->harness)
 		relay_bytes_add(err ? &exec->err : &exec->out, chunk->data.data, chunk->data.len);
+	if (worker->relay->options.observer)
+		worker->relay->options.observer->chunk(worker->relay->options.observer->owner, worker,
+						       chunk->req_id, err ? 2 : 1, chunk->data.data,
+						       chunk->data.len);
 	relay_harness_event(exec, 1, &chunk->base, false);
+}
+
+static void tell_observer(const struct relay_worker *worker, uint64_t req_id,
+			  const struct relay_terminal *what)
+{
+	const struct relay_observer *observer = worker->relay->options.observer;
+
+	if (observer)
+		observer->terminal(observer->owner, worker, req_id, what);
 }
 
 static struct relay_exec *note_terminal(struct relay_worker *worker, uint64_t req_id,
@@ -117,8 +130,10 @@ static struct relay_exec *note_terminal(struct relay_worker *worker, uint64_t re
 		at->chunks = exec->chunk_count;
 		at->at_ms = clock_now_ms();
 		at->worker = worker->number;
+		at->message = what->message ? strdup(what->message) : NULL;
 	}
 	exec->terminal_count++;
+	tell_observer(worker, req_id, what);
 	return exec;
 }
 
@@ -137,14 +152,12 @@ void relay_execs_end(struct relay_worker *worker, const Sandbox__V1__End *end)
 
 void relay_execs_error(struct relay_worker *worker, const Sandbox__V1__ExecError *error)
 {
-	struct relay_terminal what = {.kind = RELAY_ERROR};
+	struct relay_terminal what = {.kind = RELAY_ERROR, .message = error->message};
 	struct relay_exec *exec = note_terminal(worker, error->req_id, &what);
 	bool harness = exec && exec->harness;
 
 	if (!exec)
 		return;
-	if (exec->terminal_count <= RELAY_TERMINALS)
-		exec->terminal[exec->terminal_count - 1].message = strdup(error->message);
 	relay_harness_event(exec, 3, &error->base, true);
 	over(exec, harness);
 }

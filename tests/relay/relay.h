@@ -16,6 +16,8 @@
 
 struct relay;
 struct relay_stream;
+struct relay_worker;
+struct relay_terminal;
 
 /* What a connection does wrong; each one takes the manners that are set when it is accepted. All zero: none.
  */
@@ -37,6 +39,16 @@ struct relay_token {
 	const char *token;
 };
 
+/* Sees what an Attach brings as it comes, once the relay has noted it. It must not wait in there. */
+struct relay_observer {
+	void (*chunk)(void *owner, const struct relay_worker *worker, uint64_t req_id, int stream,
+		      const uint8_t *data, size_t size);
+	/* message is there until it returns */
+	void (*terminal)(void *owner, const struct relay_worker *worker, uint64_t req_id,
+			 const struct relay_terminal *what);
+	void *owner;
+};
+
 struct relay_options {
 	const char *address; /* numeric; NULL: 127.0.0.1 */
 	uint16_t port;       /* 0: any that is free */
@@ -47,7 +59,8 @@ struct relay_options {
 	const char *key_file;
 	const char *client_ca_file; /* PEM; not NULL: clients must show a certificate of it */
 	struct relay_manners manners;
-	bool verbose; /* log who comes and goes (common/log.h) */
+	const struct relay_observer *observer; /* NULL: none */
+	bool verbose;                          /* log who comes and goes (common/log.h) */
 };
 
 /* One Attach that was accepted. */
