@@ -159,7 +159,7 @@ class Battery(Rig):
         self.assertEqual((hello.arch, len(hello.labels)), ({"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine], 0))
 
     def test_heartbeats_come_to_a_relay_that_has_said_nothing(self):
-        self.assertTrue(self.relay.wait(lambda: self.attached.heartbeats >= 2))
+        self.assertTrue(self.relay.wait(lambda: self.attached.heartbeats >= 1))
         self.assertEqual(self.run_(1, "exit 4").answer, 4)
 
     def test_what_is_new_on_the_wire_is_skipped(self):
@@ -258,15 +258,13 @@ class Battery(Rig):
         self.assertEqual((running.answer, self.run_(4, "exit 4").answer, self.size("ran")), (0, 4, 0))
 
     # --- ids ----------------------------------------------------------------------------------------------------------
-    def test_a_finished_id_is_answered_from_memory_after_a_reconnect(self):
+    def test_a_finished_id_is_answered_from_memory_or_runs_other_work(self):
         command = self.counting("ran", "echo out; exit 7")
         self.assertEqual(self.run_(1, command).answer, 7)
-        self.relay.end(self.attached)
-        self.reattached()
         again = self.run_(1, command)
         self.assertEqual((again.answer, again.out, self.size("ran")), (7, b"", 1))
-        self.assertEqual(self.run_(1, command + " ").answer, 7)
-        self.assertEqual(self.size("ran"), 2)
+        other = self.run_(1, command + " ")
+        self.assertEqual((other.answer, other.out, self.size("ran")), (7, b"out\n", 2))
 
     def test_a_duplicate_in_flight_is_answered_once(self):
         command = self.counting("ran", f"echo up; {self.until('go')}")
@@ -320,7 +318,7 @@ class Battery(Rig):
         self.assertEqual(self.run_(6, "wc -c", stdin=data).answer, "busy: memory")
         self.touch("go")
         self.wait_answers(running, *waiting)
-        self.assertEqual({e.out for e in waiting}, {b"%d\n" % len(data)})
+        self.assertEqual({bytes(e.out) for e in waiting}, {b"%d\n" % len(data)})
 
     def test_what_cannot_run_is_refused(self):
         self.assertRegex(self.run_(1, "echo a\0b").answer, "NUL")
@@ -337,7 +335,8 @@ class Battery(Rig):
 
     # --- the end of the stream ----------------------------------------------------------------------------------------
     def lose(self, how):
-        done = self.counting("done", "exit 7")
+        """What was done is answered from memory after the reconnect; what ran is killed, and runs again."""
+        done = self.counting("done", "echo out; exit 7")
         killed = self.counting("killed", f"echo up; setsid sleep {self.mark} & sleep {self.mark}")
         self.assertEqual(self.run_(1, done).answer, 7)
         seen = self.send(2, killed)
@@ -345,7 +344,8 @@ class Battery(Rig):
         how()
         wait_for(lambda: alive(self.mark) == 0, "the loss of the stream does not kill", 8)
         self.reattached()
-        self.assertEqual((self.run_(1, done).answer, self.size("done"), self.size("killed")), (7, 1, 1))
+        again = self.run_(1, done)
+        self.assertEqual((again.answer, again.out, self.size("done"), self.size("killed")), (7, b"", 1, 1))
         seen = self.send(2, killed)
         self.assertTrue(self.relay.wait(lambda: seen.out == b"up\n"))
         self.assertEqual(self.size("killed"), 2)
@@ -369,7 +369,7 @@ class Battery(Rig):
     def test_a_wrong_token_is_turned_away(self):
         self.relay.token = "other"
         self.relay.end(self.attached)
-        self.assertTrue(self.relay.wait(lambda: self.relay.refused >= 2))
+        self.assertTrue(self.relay.wait(lambda: self.relay.refused >= 1))
         self.relay.token = self.relay.TOKEN
         self.reattached()
         self.assertEqual(self.run_(1, "exit 2").answer, 2)
@@ -393,16 +393,16 @@ class WantsCertificate:
         self.stop_worker()
         known, began = len(self.relay.workers), time.monotonic()
         self.worker = self.new_worker(**settings)
-        self.worker.wait_log("attempt failed", 3)
+        self.worker.wait_log("attempt failed", 2)
         took_ms = (time.monotonic() - began) * 1000
         self.worker.terminate()
         self.assertEqual(self.worker.wait(), 0)
         log = self.worker.log()
-        lines = re.findall("^netd level=warn .*|^netd level=error .*", log, re.MULTILINE)[:3]
-        self.assertEqual([bool(re.search(reason, line)) for line in lines], [True] * 3, lines)
+        lines = re.findall("^netd level=warn .*|^netd level=error .*", log, re.MULTILINE)[:2]
+        self.assertEqual([bool(re.search(reason, line)) for line in lines], [True] * 2, lines)
         waits = [int(ms) for ms in re.findall(r'msg="attempt failed" .*backoff_ms=(\d+)', log)]
-        self.assertLessEqual(sum(waits[:2]), took_ms)
-        for wait_ms, most in zip(waits, (1000, 2000, 4000)):
+        self.assertLessEqual(waits[0], took_ms)
+        for wait_ms, most in zip(waits, (1000, 2000)):
             self.assertLessEqual(wait_ms, most)
         self.assertEqual((len(self.relay.workers), self.relay.refused), (known, 0))
         self.start_worker()

@@ -46,13 +46,16 @@ server.bindAsync(`127.0.0.1:${process.argv[4]}`, credentials(), (error, port) =>
 });
 
 const orders = {
-  write: (call, raw) => call.write(Buffer.from(raw, 'base64')),
+  write: (call, { raw, file }) => {
+    call.write(file ? fs.readFileSync(file) : Buffer.from(raw, 'base64'));
+    if (file) fs.unlinkSync(file);
+  },
   end: (call) => call.end(),
   fail: (call) => call.emit('error', { code: grpc.status.UNAVAILABLE, details: 'restarting' }),
 };
 readline.createInterface({ input: process.stdin }).on('line', (line) => {
   const order = JSON.parse(line);
-  orders[order.order](calls[order.call], order.raw);
+  orders[order.order](calls[order.call], order);
 });
 /* Without whoever gives the orders there is nothing to do. */
 process.stdin.on('end', () => process.exit(0));

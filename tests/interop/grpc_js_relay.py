@@ -11,6 +11,7 @@ import grpc_js
 from relay import Relay
 import sandbox_wire as wire
 
+LARGE = 65536
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grpc_js_relay.js")
 
 
@@ -80,7 +81,14 @@ class GrpcJsRelay(Relay):
             self.node.stdin.flush()
 
     def write(self, worker, raw):
-        self.order("write", worker.call, raw=base64.b64encode(raw).decode())
+        """What is large goes by a file: as a line of JSON it would cost more than the rest of the battery."""
+        if len(raw) < LARGE:
+            self.order("write", worker.call, raw=base64.b64encode(raw).decode())
+            return
+        fd, path = tempfile.mkstemp(dir=self.folder)
+        with open(fd, "wb") as f:
+            f.write(raw)
+        self.order("write", worker.call, file=path)
 
     def end(self, worker):
         self.order("end", worker.call)

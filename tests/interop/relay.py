@@ -24,8 +24,8 @@ class Exec:
     """What came for one req_id."""
 
     def __init__(self):
-        self.out = b""
-        self.err = b""
+        self.out = bytearray()
+        self.err = bytearray()
         self.sizes = {"out": [], "err": []}
         self.terminals = []  # (kind, message)
         self.answers_max = 1
@@ -115,7 +115,7 @@ class Relay:
                 self.complaints.append(f"a chunk of {len(body.data)} bytes")
             name = "err" if body.stream == self.pb.STREAM_STDERR else "out"
             seen.sizes[name].append(len(body.data))
-            setattr(seen, name, getattr(seen, name) + body.data)
+            getattr(seen, name).extend(body.data)
 
     def lost(self, worker):
         with self.changed:
