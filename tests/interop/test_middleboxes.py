@@ -1,201 +1,215 @@
-"""Our worker and our relay with what stands between them in the field: nginx, HAProxy and nghttpx, each with time-outs for
-what the worker sends that are shorter than the test. suite-timeout: 200
-
-A relay is silent for as long as it has no work, and no worker can change that: nginx's grpc_read_timeout, 60 s by default,
-and nghttpx's backend-read-timeout run in the relay's silence and have to be long."""
+"""Our worker and our relay with what stands between them in the field: nginx, HAProxy and nghttpx, set up as
+sandbox-worker-relay(7) says. suite-timeout: 240"""
+import hashlib
 import os
-import re
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
+import sys
+import threading
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
-RELAY = os.path.join(BUILD, "test-relay")
-EXECD = os.path.join(BUILD, "execd")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import pki  # noqa: E402
+from middlebox import Field, Haproxy, Nghttpx, Nginx  # noqa: E402
+from worker import wait_for  # noqa: E402
 
-IDLE_S = 3  # the proxies cut what is silent for longer
-
-NGINX = """
-daemon off; worker_processes 1; pid {folder}/pid; error_log stderr warn;
-events {{}}
-http {{
-  access_log off; client_max_body_size 0; client_body_timeout {idle}s; keepalive_timeout {idle}s;
-  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
-  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{
-    listen 127.0.0.1:{port} http2;
-    location / {{ grpc_pass grpc://127.0.0.1:{relay}; grpc_read_timeout 1h; grpc_send_timeout {idle}s; }}
-  }}
-}}
-"""
-
-HAPROXY = """
-defaults
-  mode http
-  timeout connect 5s
-  timeout client {idle}s
-  timeout server {idle}s
-frontend f
-  bind 127.0.0.1:{port} proto h2
-  default_backend b
-backend b
-  server relay 127.0.0.1:{relay} proto h2
-"""
+IDLE_S = 4
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+class Quiet(threading.Thread):
+    """A worker that says nothing but Heartbeats, or not even those for an hour, behind a middlebox of its own (nghttpx would
+    carry both over one connection). It has run a command, so the response has begun; then it runs one that is silent for twice
+    the limit (first: what its harness says), and at last one more, once there is a stream (then)."""
+
+    def __init__(self, box, heartbeat_s, changes=None):
+        super().__init__()
+        self.field = Field(box, keys, IDLE_S, changes)
+        self.worker = self.field.worker(heartbeat_s=heartbeat_s)
+        assert self.exec("exit 3") == b"exit code 3\n"
+        self.first = self.then = None
+        self.start()
+
+    def exec(self, command):
+        return self.field.relay.exec(command).stderr
+
+    def run(self):
+        self.first = self.exec(f"sleep {IDLE_S * 2}; exit 4")
+        deadline = time.monotonic() + 20
+        while self.then != b"exit code 5\n" and time.monotonic() < deadline:
+            self.then = self.exec("exit 5")
+            time.sleep(0.05)
+
+    def stop(self):
+        self.join()
+        self.field.stop()
 
 
-def wait_for(what, why, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            raise AssertionError(why)
-        time.sleep(0.02)
+quiet = {}
+keys = None
 
 
-def accepts(port):
-    with socket.socket() as s:
-        return s.connect_ex(("127.0.0.1", port)) == 0
+def setUpModule():
+    """All wait for their limits at the same time, and beside the other tests."""
+    global keys
+    if pki.MISSING:
+        raise unittest.SkipTest(pki.MISSING)
+    keys = pki.Pki()
+    for case in (SilenceNginx, SilenceHaproxy, SilenceNghttpx):
+        if shutil.which(case.box.NAME):
+            quiet[case.box, "kept"] = Quiet(case.box, 1)
+            quiet[case.box, "cut"] = Quiet(case.box, 3600)
+            if case.BEYOND:
+                quiet[case.box, "beyond"] = Quiet(case.box, 1, dict([case.BEYOND[0]]))
+
+
+def tearDownModule():
+    for one in quiet.values():
+        one.stop()
+    keys.stop()
+
+
+def closed(worker):
+    """netd's lines about the ends of its connections."""
+    return [line for line in worker.log().splitlines() if 'msg="connection closed"' in line]
 
 
 class Middlebox:
-    """What holds behind each of them. command(folder, port, relay) starts it."""
+    """What holds behind each of them."""
 
-    program = None
+    box = None
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.processes = []
-        self.relay_log = os.path.join(self.folder, "relay.log")
-        relay = self.start([RELAY, "serve", "--listen", "127.0.0.1:0", "--token", "token"], self.relay_log)
-        wait_for(lambda: "listening" in self.log(), "the relay does not listen")
-        self.relay_port = int(re.search(r"listening on port (\d+)", self.log())[1])
-        port = free_port()
-        self.start(self.command(self.folder, port, self.relay_port), os.path.join(self.folder, "proxy.log"))
-        wait_for(lambda: accepts(port), f"{self.program} does not listen")
-        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
-        kept.update(RELAY_ADDR=f"127.0.0.1:{port}", SANDBOX_ID="sbx", SANDBOX_TOKEN="token", HEARTBEAT_S="1")
-        self.worker = self.start([EXECD], os.path.join(self.folder, "worker.log"), kept)
-        self.assertIsNone(relay.poll())
-        wait_for(lambda: self.attached() == 1, "the worker has not attached")
+        if not shutil.which(self.box.NAME):
+            self.skipTest(f"{self.box.NAME} is missing")
+        self.field = Field(self.box, keys)
+        self.relay = self.field.relay
+        self.worker = self.field.worker()
 
     def tearDown(self):
-        self.worker.send_signal(signal.SIGTERM)
-        code = self.worker.wait(10)
-        for process in reversed(self.processes[:-1]):
-            process.send_signal(signal.SIGTERM)
-            process.wait(10)
-        shutil.rmtree(self.folder)
-        self.assertEqual(code, 0)
-
-    def start(self, argv, log, env=None):
-        with open(log, "wb") as f:
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env)
-        self.processes.append(process)
-        return process
-
-    def log(self):
-        with open(self.relay_log, encoding="utf-8") as f:
-            return f.read()
-
-    def attached(self):
-        return self.log().count("msg=attached")
-
-    def client(self, *args):
-        return [RELAY, "exec", "--relay", f"127.0.0.1:{self.relay_port}", "--sandbox-id", "sbx", *args]
-
-    def exec(self, *args, stdin=None):
-        return subprocess.run(self.client(*args), input=stdin, capture_output=True, timeout=60, check=False)
+        self.assertEqual(self.field.stop(), [0])
 
     def test_carries_everything(self):
-        done = self.exec("echo out; echo err >&2; exit 7")
+        done = self.relay.exec("echo out; echo err >&2; exit 7")
         self.assertEqual((done.stdout, done.stderr), (b"out\n", b"err\nexit code 7\n"))
         data = os.urandom(15 << 20)
-        done = self.exec("--stdin-file", "-", "cat", stdin=data)
+        done = self.relay.exec("--stdin-file", "-", "cat", stdin=data)
         self.assertEqual((done.returncode, done.stdout), (0, data))
-        self.assertEqual(self.attached(), 1)
+        self.assertEqual(self.relay.attached(), 1)
 
-    def test_leaves_a_stream_that_only_heartbeats_fill(self):
-        time.sleep(IDLE_S * 2 + 1)  # the passing of time is what is tested
-        self.assertEqual(self.exec("exit 3").stderr, b"exit code 3\n")
-        self.assertEqual(self.attached(), 1, "the stream was cut")
-        self.assertEqual(self.exec(f"sleep {IDLE_S * 2}; exit 4").stderr, b"exit code 4\n")
-        self.assertEqual(self.attached(), 1, "the stream was cut")
+    def test_carries_64_mib_of_output(self):
+        path, hashed = self.field.path("data"), hashlib.sha256()
+        with open(path, "wb") as f:
+            for _ in range(64):
+                f.write(os.urandom(1 << 20))
+                f.flush()
+        with open(path, "rb") as f:
+            while piece := f.read(1 << 20):
+                hashed.update(piece)
+        done = self.relay.exec(f"cat '{path}'")
+        self.assertEqual(len(done.stdout), 64 << 20)
+        self.assertEqual(hashlib.sha256(done.stdout).digest(), hashed.digest())
+        self.assertEqual(self.relay.attached(), 1)
 
     def test_lets_an_abort_through(self):
-        client = subprocess.Popen(self.client("echo up; exec sleep 1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        client = subprocess.Popen(
+            self.relay.client("echo up; exec sleep 1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.assertEqual(client.stdout.readline(), b"up\n")
         client.send_signal(signal.SIGINT)
         self.assertEqual(client.communicate(timeout=20)[1], b"exit code -1\n")
 
     def test_tells_the_relay_that_the_worker_has_left(self):
-        self.worker.send_signal(signal.SIGTERM)
-        self.assertEqual(self.worker.wait(10), 0)
-        wait_for(lambda: "msg=gone" in self.log(), "the relay keeps a ghost", 5)
+        self.worker.terminate()
+        self.assertEqual(self.worker.wait(), 0)
+        wait_for(lambda: self.relay.gone() == 1, "the relay keeps a ghost", 5)
 
-    def test_tells_the_worker_that_the_relay_has_left(self):
-        self.processes[0].send_signal(signal.SIGTERM)
-        self.processes[0].wait(10)
-        log = os.path.join(self.folder, "worker.log")
+    def test_tells_the_worker_that_the_relay_has_left_and_comes_back(self):
+        self.relay.stop()
+        self.worker.wait_log("stream lost")
+        self.worker.wait_log("http_status=50")
+        for line in closed(self.worker)[1:]:
+            self.assertRegex(line, "class=status .*http_status=50[23]")
+        self.relay.start()
+        self.relay.wait_attached(1)
+        self.assertEqual(self.relay.exec("exit 3").stderr, b"exit code 3\n")
 
-        def lost():
-            with open(log, encoding="utf-8") as f:
-                return "stream lost" in f.read()
-
-        wait_for(lost, "the worker does not notice", 5)
-
-
-@unittest.skipIf(shutil.which("nginx") is None, "nginx is missing")
-class Nginx(Middlebox, unittest.TestCase):
-    program = "nginx"
-
-    @staticmethod
-    def command(folder, port, relay):
-        config = os.path.join(folder, "nginx.conf")
-        with open(config, "w", encoding="utf-8") as f:
-            f.write(NGINX.format(folder=folder, port=port, relay=relay, idle=IDLE_S))
-        return ["nginx", "-p", folder, "-c", config]
+    def test_may_end_and_come_back(self):
+        self.field.stop_box()
+        self.worker.wait_log("stream lost")
+        self.worker.wait_log("class=connect")
+        self.assertRegex(closed(self.worker)[0], "class=(eof|goaway) ")
+        self.field.start_box()
+        self.relay.wait_attached(2)
+        self.assertEqual(self.relay.exec("exit 3").stderr, b"exit code 3\n")
 
 
-@unittest.skipIf(shutil.which("haproxy") is None, "haproxy is missing")
-class Haproxy(Middlebox, unittest.TestCase):
-    program = "haproxy"
+class NginxBox(Middlebox, unittest.TestCase):
+    box = Nginx
 
-    @staticmethod
-    def command(folder, port, relay):
-        config = os.path.join(folder, "haproxy.cfg")
-        with open(config, "w", encoding="utf-8") as f:
-            f.write(HAPROXY.format(port=port, relay=relay, idle=IDLE_S))
-        return ["haproxy", "-db", "-f", config]
+    def test_counts_the_bodys_bytes_unless_told_not_to(self):
+        field = Field(Nginx, keys, changes={"client_max_body_size 0;": ""})
+        try:
+            worker = field.worker()
+            field.relay.exec(f"head -c {2 << 20} /dev/zero")
+            worker.wait_log("stream lost")
+            self.assertRegex(closed(worker)[0], "class=reset .*http_status=200 h2_error=2 ")
+        finally:
+            field.stop()
 
 
-@unittest.skipIf(shutil.which("nghttpx") is None, "nghttpx is missing")
-class Nghttpx(Middlebox, unittest.TestCase):
-    program = "nghttpx"
+class HaproxyBox(Middlebox, unittest.TestCase):
+    box = Haproxy
 
-    @staticmethod
-    def command(folder, port, relay):
-        empty = os.path.join(folder, "nghttpx.conf")
-        with open(empty, "w", encoding="utf-8"):
-            pass
-        return [
-            "nghttpx",
-            f"--conf={empty}",
-            f"--frontend=127.0.0.1,{port};no-tls",
-            f"--backend=127.0.0.1,{relay};;proto=h2",
-            f"--frontend-http2-read-timeout={IDLE_S}s",
-            "--workers=1",
-            "--no-ocsp",
-        ]
+
+class NghttpxBox(Middlebox, unittest.TestCase):
+    box = Nghttpx
+
+
+class Silence:
+    """CUT: what netd logs when the middlebox's limit for silence cuts the stream. BEYOND: a limit of its that no Heartbeat
+    sets back, as a change of the example, and what is logged then."""
+
+    box, CUT, BEYOND = None, None, None
+
+    def setUp(self):
+        if not shutil.which(self.box.NAME):
+            self.skipTest(f"{self.box.NAME} is missing")
+
+    def check_cut(self, one, pattern):
+        """It was cut, for the reason that is logged, which killed what ran; it has dialled again, and runs commands."""
+        one.join()
+        self.assertNotIn(b"exit code 4", one.first)
+        self.assertRegex(closed(one.worker)[0], pattern)
+        self.assertIn("stream lost with execs in flight", one.worker.log())
+        self.assertEqual(one.then, b"exit code 5\n")
+
+    def test_heartbeats_keep_what_silence_would_cut(self):
+        kept = quiet[self.box, "kept"]
+        kept.join()
+        self.assertEqual((kept.first, kept.then), (b"exit code 4\n", b"exit code 5\n"))
+        self.assertEqual(kept.field.relay.attached(), 1, closed(kept.worker))
+        self.check_cut(quiet[self.box, "cut"], self.CUT)
+
+
+class Beyond(Silence):
+    def test_what_no_heartbeat_sets_back_cuts(self):
+        self.check_cut(quiet[self.box, "beyond"], self.BEYOND[1])
+
+
+class SilenceNginx(Beyond, unittest.TestCase):
+    box, CUT = Nginx, "class=reset .* h2_error=1 "
+    BEYOND = (("grpc_read_timeout 7d", "grpc_read_timeout 60s"), "class=reset .*http_status=200 h2_error=2 ")
+
+
+class SilenceHaproxy(Silence, unittest.TestCase):
+    box, CUT = Haproxy, "class=status .*grpc_status=UNKNOWN .*http_status=200 "
+
+
+class SilenceNghttpx(Beyond, unittest.TestCase):
+    box, CUT = Nghttpx, "class=reset .*http_status=200 h2_error=2 "
+    BEYOND = (("backend-read-timeout=60s", "stream-read-timeout=60s"), "class=reset .*http_status=200 h2_error=[02] ")
 
 
 if __name__ == "__main__":

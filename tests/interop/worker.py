@@ -65,11 +65,15 @@ class OurRelay:
 
     PROGRAM = os.path.join(wire.BUILD, "test-relay")
 
-    def __init__(self, log_file):
-        self.log_file = log_file
-        with open(log_file, "wb") as log:
+    def __init__(self, log_file, port=0):
+        self.log_file, self.port = log_file, port
+        self.start()
+
+    def start(self):
+        """With a new log; on the same port as before."""
+        with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen(
-                [self.PROGRAM, "serve", "--listen", "127.0.0.1:0", "--token", "token"],
+                [self.PROGRAM, "serve", "--listen", f"127.0.0.1:{self.port}", "--token", "token"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
         wait_for(lambda: "listening" in self.log(), "the relay does not listen")
@@ -91,6 +95,9 @@ class OurRelay:
 
     def client(self, *arguments):
         return [self.PROGRAM, "exec", "--relay", f"127.0.0.1:{self.port}", "--sandbox-id", "sbx", *arguments]
+
+    def exec(self, *arguments, stdin=None):
+        return subprocess.run(self.client(*arguments), input=stdin, capture_output=True, timeout=60, check=False)
 
     def stop(self):
         self.process.terminate()
