@@ -3,7 +3,9 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "tests/lib/dialling.h"
+#include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/world.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void echo(int listener, void *arg)
@@ -163,4 +166,41 @@ Test(dial, limit_ends_a_connection_that_nobody_answers, .timeout = 20)
 	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE, "300 ms are over, waiting for a connection (127.0.0.1:");
 	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE, "no answer");
 	dialling_end(&d);
+}
+
+/* In a child, where nothing may be asserted: 0, or the number of what went wrong. */
+static int dial_with_a_silent_name_server(void)
+{
+	static const struct dns_entry entries[] = {{"relay.test", DNS_A, {"127.0.0.1"}, 0, true, false},
+						   {"relay.test", DNS_AAAA, {"::1"}, 0, true, false},
+						   {0}};
+	struct settings s = settings_for("relay.test", 443);
+	struct dialling d;
+	int result = 0;
+
+	if (world_enter("127.0.0.1 localhost\n", "nameserver 127.0.0.1\n") < 0)
+		return 2;
+	dns_start(entries, 53);
+	dialling_run(&d, &s, 300);
+	if (d.transport || d.close_class != CHANNEL_CLOSE_HANDSHAKE)
+		result = 3;
+	else if (!strstr(d.log, "300 ms are over, waiting for the name server"))
+		result = 4;
+	dialling_end(&d);
+	return result;
+}
+
+Test(dial, limit_ends_the_wait_for_a_silent_name_server, .timeout = 20)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		cr_skip_test("a network namespace needs root");
+	pid = fork();
+	if (pid == 0)
+		_exit(dial_with_a_silent_name_server());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status));
+	cr_assert_eq(WEXITSTATUS(status), 0, "%d", WEXITSTATUS(status));
 }
