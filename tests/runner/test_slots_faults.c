@@ -288,6 +288,8 @@ Test(slots_faults, an_abandoned_slot_counts_again_once_it_is_proven_empty)
 	rig_until(slot, SLOT_STARTED);
 	slots_abandon(slot);
 	cr_assert_eq(slots_capacity(), 1);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() == 0; rig_pass())
+		cr_assert(clock_now_ms() < end, "the other slot does not come");
 	rig_for(20);
 	cr_assert_eq(slots_idle(), 1);
 	slots_kill(slot);
