@@ -63,12 +63,12 @@ static void on_watch(struct loop_timer *timer, uint64_t now_ms)
 {
 	(void)timer;
 	(void)now_ms;
-	if (np.pid == 0)
-		return;
 	if (records_is_open()) {
-		lose("silence");
+		lose(np.pid > 0 ? "silence" : "its end outlived it");
 		return;
 	}
+	if (np.pid == 0)
+		return;
 	log_warn("netd does not end: killed", LOG_I64("pid", np.pid));
 	netd_proc_kill();
 }
@@ -76,6 +76,13 @@ static void on_watch(struct loop_timer *timer, uint64_t now_ms)
 static void watch_for(uint32_t ms)
 {
 	loop_timer_set(np.loop, &np.watch, clock_now_ms() + ms);
+}
+
+/* What a dead netd sent, or somebody who holds its end, gives no time. */
+static void expect_alive(void)
+{
+	if (np.pid > 0)
+		watch_for(LIMIT_ALIVE_LOST_MS);
 }
 
 static void on_redial(struct loop_timer *timer, uint64_t now_ms)
@@ -157,7 +164,7 @@ static void on_jailed(void *owner)
 	struct config_error error;
 
 	(void)owner;
-	watch_for(LIMIT_ALIVE_LOST_MS);
+	expect_alive();
 	if (netd_settings_give_credentials(np.config, np.secrets, &error) < 0) {
 		log_error("credentials cannot be used", LOG_STR("setting", error.setting),
 			  LOG_STR("why", error.why));
@@ -181,7 +188,7 @@ static void on_alive(void *owner, const struct channel_alive *alive)
 {
 	(void)owner;
 	np.view.alive = *alive;
-	watch_for(LIMIT_ALIVE_LOST_MS);
+	expect_alive();
 }
 
 static void on_idle(void *owner)
@@ -320,9 +327,12 @@ bool netd_proc_reap(pid_t pid, int wait_status)
 	np.pid = 0;
 	slots_spare(0);
 	loop_timer_stop(np.loop, &np.watch);
-	/* Its last records may still be in the channel: the loop reads them, then the end of file. */
-	if (records_is_open())
+	/* Its last records may still be in the channel: the loop reads them, then the end of file, which does
+	 * not come where it left a child that holds its end. */
+	if (records_is_open()) {
+		watch_for(EXIT_GRACE_MS);
 		return true;
+	}
 	if (np.due && !np.stopped)
 		dial();
 	else

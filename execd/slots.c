@@ -272,6 +272,8 @@ void slots_abandon(unsigned slot)
 void slots_spare(pid_t pid)
 {
 	pool.spared = pid;
+	if (pid == 0)
+		orphans_look();
 }
 
 static void slot_reaped(struct pool_slot *s, int wait_status)

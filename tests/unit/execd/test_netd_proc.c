@@ -336,6 +336,23 @@ Test(netd_proc, is_killed_when_it_never_jails_itself)
 	cr_assert_eq(WTERMSIG(reap(false)), SIGKILL);
 }
 
+/* Somebody holds its end of the channel, and talks on. */
+Test(netd_proc, is_lost_though_its_end_of_the_channel_outlives_it)
+{
+	attach();
+	reap(true);
+	cr_assert_eq(spared, 0);
+	advance(999);
+	channel.events->alive(NULL, &(struct channel_alive){0});
+	cr_assert_eq(lost, 0);
+	advance(1);
+	cr_assert_eq(lost, 1);
+	cr_assert_eq(netd_proc_view()->violations, 1);
+	cr_assert_eq(netd_proc_view()->state, NETD_PROC_WAITING);
+	advance(1000);
+	cr_assert_eq(spawned, 2);
+}
+
 Test(netd_proc, that_stops_is_killed)
 {
 	pid_t pid = child;
