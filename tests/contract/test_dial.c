@@ -138,29 +138,16 @@ Test(dial, refused_connection_names_each_address, .timeout = 20)
 	dialling_end(&d);
 }
 
-/* A listener whose queue is full answers no SYN: the next one is dropped, as by a firewall. */
-static uint16_t deaf_listener(int fillers[8], int *ret_listener)
-{
-	uint16_t port = 0;
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
-	*ret_listener = peer_listen(&port);
-	listen(*ret_listener, 0);
-	a.sin_port = htons(port);
-	for (int i = 0; i < 8; i++) {
-		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		(void)connect(fillers[i], (struct sockaddr *)&a, sizeof a);
-	}
-	return port;
-}
-
 Test(dial, limit_ends_a_connection_that_nobody_answers, .timeout = 20)
 {
-	int fillers[8], listener;
-	struct settings s = settings_for("127.0.0.1", deaf_listener(fillers, &listener));
+	uint16_t port = 0;
+	struct settings s;
 	struct dialling d;
-	uint64_t start = clock_now_ms();
+	uint64_t start;
 
+	peer_deaf("127.0.0.1", &port);
+	s = settings_for("127.0.0.1", port);
+	start = clock_now_ms();
 	dialling_run(&d, &s, 300);
 	cr_assert_geq(clock_now_ms() - start, 300);
 	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE, "300 ms are over, waiting for a connection (127.0.0.1:");

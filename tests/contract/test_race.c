@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/loop.h"
+#include "tests/lib/peer.h"
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -58,21 +59,6 @@ static int listen_at(struct field *f, const char *text)
 	return fd;
 }
 
-/* Listens, and drops every SYN from now on: its queue is full. */
-static void deaf_at(struct field *f, const char *text)
-{
-	int listener = listen_at(f, text);
-	struct address a = literal(text);
-
-	listen(listener, 0);
-	address_set_port(&a, f->port);
-	for (int i = 0; i < 8; i++) {
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-		(void)connect(fd, &a.any, address_size(&a));
-	}
-}
-
 static void start(struct field *f)
 {
 	cr_assert_eq(loop_init(&f->loop), 0);
@@ -109,7 +95,7 @@ Test(race, a_deaf_first_address_costs_the_stagger, .timeout = 20)
 {
 	struct field f = {0};
 
-	deaf_at(&f, "127.0.0.1");
+	peer_deaf("127.0.0.1", &f.port);
 	listen_at(&f, "127.0.0.2");
 	start(&f);
 	add(&f, "127.0.0.1", false);
@@ -139,7 +125,7 @@ Test(race, a_late_answer_of_the_first_may_still_win, .timeout = 20)
 {
 	struct field f = {0};
 
-	deaf_at(&f, "127.0.0.2");
+	peer_deaf("127.0.0.2", &f.port);
 	listen_at(&f, "127.0.0.1");
 	start(&f);
 	add(&f, "127.0.0.1", false);
@@ -212,7 +198,7 @@ Test(race, stop_closes_all_and_notes_who_did_not_answer, .timeout = 20)
 {
 	struct field f = {0};
 
-	deaf_at(&f, "127.0.0.1");
+	peer_deaf("127.0.0.1", &f.port);
 	start(&f);
 	add(&f, "127.0.0.1", true);
 	cr_assert_eq(f.race.pending, 1);

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The name of a query's question, as text; the offset behind it. */
@@ -83,9 +85,8 @@ static void serve_udp(int udp, const struct dns_entry *entries)
 		sendto(udp, out, size, 0, (struct sockaddr *)&from, from_size);
 }
 
-static void serve_tcp(int listener, const struct dns_entry *entries)
+static void serve_tcp(int fd, const struct dns_entry *entries)
 {
-	FD_CLOSE int fd = accept(listener, NULL, NULL);
 	uint8_t q[2 + 512], out[2 + 2048];
 	size_t size;
 
@@ -98,6 +99,20 @@ static void serve_tcp(int listener, const struct dns_entry *entries)
 	fd_read_full(fd, q, 1);
 }
 
+/* In a child of its own: a client that keeps its connection open must not keep UDP waiting. */
+static void fork_tcp(int listener, const struct dns_entry *entries)
+{
+	FD_CLOSE int fd = accept(listener, NULL, NULL);
+
+	if (fork() != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	serve_tcp(fd, entries);
+	_exit(0);
+}
+
+static pid_t server;
+
 uint16_t dns_start(const struct dns_entry *entries, uint16_t port)
 {
 	FD_CLOSE int tcp = peer_listen(&port);
@@ -107,17 +122,43 @@ uint16_t dns_start(const struct dns_entry *entries, uint16_t port)
 
 	if (bind(udp, (struct sockaddr *)&a, sizeof a) < 0)
 		abort();
-	if (fork() == 0) {
+	server = fork();
+	if (server == 0) {
 		struct pollfd p[2] = {{udp, POLLIN, 0}, {tcp, POLLIN, 0}};
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGCHLD, SIG_IGN);
 		while (poll(p, 2, 30000) > 0) {
 			if (p[0].revents)
 				serve_udp(udp, entries);
 			if (p[1].revents)
-				serve_tcp(tcp, entries);
+				fork_tcp(tcp, entries);
 		}
 		_exit(0);
 	}
 	return port;
+}
+
+void dns_stop(void)
+{
+	if (server <= 0)
+		abort();
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	server = 0;
+}
+
+struct dns_entry *dns_share(const struct dns_entry *entries)
+{
+	size_t count = 1;
+	struct dns_entry *shared;
+
+	while (entries[count - 1].name)
+		count++;
+	shared =
+	    mmap(NULL, count * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		abort();
+	memcpy(shared, entries, count * sizeof *shared);
+	return shared;
 }

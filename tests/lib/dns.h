@@ -21,4 +21,11 @@ struct dns_entry {
 /* Runs it on 127.0.0.1 in a child, which dies with the test. port 0: any. Returns its port. */
 uint16_t dns_start(const struct dns_entry *entries, uint16_t port);
 
+/* Ends the one that was started last. */
+void dns_stop(void);
+
+/* A copy of entries (with the NULL at the end) in memory that the child shares: what the test changes in it
+ * later is what the server knows then. Names and addresses must be literals. */
+struct dns_entry *dns_share(const struct dns_entry *entries);
+
 #endif

@@ -2,13 +2,32 @@
 
 #include "common/fd.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+void peer_deaf(const char *address, uint16_t *port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(*port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(*port)};
+	bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+	struct sockaddr *a = is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
+	socklen_t size = is_v4 ? sizeof v4 : sizeof v6;
+	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if ((!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1) || fd < 0 || bind(fd, a, size) < 0 ||
+	    listen(fd, 0) < 0 || getsockname(fd, a, &size) < 0)
+		abort();
+	*port = ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
+	for (int i = 0; i < 8; i++)
+		(void)connect(socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), a, size);
+}
 
 int peer_listen(uint16_t *port)
 {

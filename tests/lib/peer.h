@@ -11,6 +11,10 @@ uint16_t peer_start(void (*script)(int listener, void *arg), void *arg);
 /* A listening socket on 127.0.0.1, at *port, or at any where that is 0; *port is its port. */
 int peer_listen(uint16_t *port);
 
+/* Listens at an address of loopback and *port (0: any, *port is its port) and answers no SYN, as behind a
+ * firewall that drops them: its queue is full. Until the caller ends. */
+void peer_deaf(const char *address, uint16_t *port);
+
 /* Waits up to 10 s for POLL* events on a descriptor, else aborts the test. */
 void peer_wait(int fd, short events);
 
