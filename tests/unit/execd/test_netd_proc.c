@@ -327,6 +327,22 @@ Test(netd_proc, is_killed_when_it_falls_silent)
 	cr_assert_eq(WTERMSIG(reap(false)), SIGKILL);
 }
 
+/* row 31 of "right in the field" (tests/contract/test_field.c): the time of 1,000,000 heartbeats. */
+Test(netd_proc, is_watched_for_as_long_as_it_lives, .timeout = 120)
+{
+	now_ms = (1ull << 32) - 60000;
+	attach();
+	live(1000000ull * LIMIT_HEARTBEAT_MS);
+	cr_assert_eq(netd_proc_view()->state, NETD_PROC_ATTACHED);
+	cr_assert_eq(spawned, 1);
+	/* The last word was 5 s ago. */
+	advance(LIMIT_ALIVE_LOST_MS - 5001);
+	cr_assert_eq(lost, 0);
+	advance(1);
+	cr_assert_eq(lost, 1);
+	reap(false);
+}
+
 Test(netd_proc, is_killed_when_it_never_jails_itself)
 {
 	advance(LIMIT_ALIVE_LOST_MS - 1);
