@@ -11,12 +11,12 @@
 
 #define PASS_MAX       256u
 #define STILL_ALIVE_MS 1000u
-#define ASKED_MAX_MS   500u /* a warden that is stopped, or starved, must not hold the sweep up */
 
 static struct {
 	struct loop_timer timer;
 	struct sweep sweep;
 	bool looking;
+	bool lost_patience; /* with the warden */
 	uint64_t told_ms;
 	uint64_t waiting_ms; /* since when, for slots that were asked for; 0: not */
 } orphans;
@@ -39,15 +39,24 @@ static void tell(enum slot_event_kind kind, uint32_t count)
 }
 
 /* A slot is our child before the warden can say its number, and would be swept as an orphan. So no more are
- * asked for (orphans_wait), those that were come first, and then each child that we do not know is one. */
+ * asked for (orphans_wait), those that were come first, and then each child that we do not know is one. A
+ * warden that keeps us waiting is ended, and with it what it was asked for. */
 static bool wait_for_asked(uint64_t now_ms)
 {
-	if (pool_asked() == 0 || (orphans.waiting_ms != 0 && now_ms - orphans.waiting_ms >= ASKED_MAX_MS)) {
+	uint64_t waited = orphans.waiting_ms != 0 ? now_ms - orphans.waiting_ms : 0;
+
+	if (pool_asked() == 0 || waited >= 2 * LIMIT_WARDEN_SILENT_MS) {
 		orphans.waiting_ms = 0;
+		orphans.lost_patience = false;
 		return false;
 	}
 	if (orphans.waiting_ms == 0)
 		orphans.waiting_ms = now_ms;
+	if (waited >= LIMIT_WARDEN_SILENT_MS && !orphans.lost_patience) {
+		orphans.lost_patience = true;
+		log_warn("warden does not answer", LOG_I64("pid", warden_pid()), LOG_U64("ms", waited));
+		warden_kill();
+	}
 	return true;
 }
 

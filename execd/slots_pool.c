@@ -272,14 +272,14 @@ void pool_renew_all(void)
 		pool_renew(&pool.slots[i]);
 }
 
-/* The warden's word is checked: it must be an unreaped child of ours that is nothing else. */
+/* The warden's word is checked: it must be a child of ours that lives and is nothing else. */
 static bool is_new_child(pid_t pid)
 {
-	siginfo_t info;
+	siginfo_t info = {0};
 
 	if (pid <= 0 || pid == warden_pid() || pid == pool.spared || pool_find(pid))
 		return false;
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
 void pool_on_cloned(unsigned number, pid_t pid)

@@ -1,5 +1,6 @@
-/* Slots that die, stop or fall silent under their exec, a warden that goes, and execd's own death. */
+/* Slots that die, stop or fall silent under their exec, and execd's own death. */
 #include "tests/lib/cgroup.h"
+#include "tests/lib/process.h"
 #include "tests/lib/slot_rig.h"
 #include "tests/lib/space.h"
 
@@ -43,24 +44,6 @@ static bool named(pid_t pid, const char *name)
 		comm[strcspn(comm, "\n")] = '\0';
 	fclose(f);
 	return strcmp(comm, name) == 0;
-}
-
-/* Our child of that name: the number-th, from 0; 0 when there is none. */
-static pid_t child_named(const char *name, int number)
-{
-	char path[64];
-	pid_t pid, found = 0;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-	f = fopen(path, "re");
-	cr_assert(f);
-	while (!found && fscanf(f, "%d", &pid) == 1) {
-		if (named(pid, name) && number-- == 0)
-			found = pid;
-	}
-	fclose(f);
-	return found;
 }
 
 static void send_signal(pid_t pid, int sig)
@@ -186,94 +169,11 @@ Test(slots_faults, slots_that_die_idle_are_replaced)
 	start(false);
 	rig_do("true", NULL, NULL);
 	for (int i = 0; i < 2; i++)
-		send_signal(child_named("slot", 0), SIGKILL);
+		send_signal(process_child(getpid(), "slot"), SIGKILL);
 	rig_for(50);
 	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 2; rig_pass())
 		cr_assert(clock_now_ms() < end, "no new slot");
 	cr_assert(WEXITSTATUS(rig_do("exit 9", NULL, NULL)) == 9);
-	rig_stop();
-}
-
-static void replace_warden(int sig)
-{
-	unsigned slot;
-	pid_t warden;
-
-	start(false);
-	slot = rig_run_open("read x; exit 4");
-	rig_until(slot, SLOT_STARTED);
-	warden = child_named("warden", 0);
-	send_signal(warden, sig);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS;
-	     child_named("warden", 0) == 0 || child_named("warden", 0) == warden; rig_pass())
-		cr_assert(clock_now_ms() < end, "no new warden");
-	go_on(slot);
-	rig_until(slot, SLOT_EMPTY);
-	cr_assert(WEXITSTATUS(rig_execs[slot].wait_status) == 4, "its slots are untouched");
-	rig_release(slot);
-	for (int i = 0; i < 2; i++)
-		send_signal(child_named("slot", 0), SIGKILL);
-	rig_for(50);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 2; rig_pass())
-		cr_assert(clock_now_ms() < end, "no new slot");
-	cr_assert(WEXITSTATUS(rig_do("exit 9", NULL, NULL)) == 9);
-	rig_stop();
-}
-
-Test(slots_faults, a_warden_that_is_killed_is_replaced)
-{
-	replace_warden(SIGKILL);
-}
-
-Test(slots_faults, a_warden_that_is_stopped_is_replaced)
-{
-	replace_warden(SIGSTOP);
-}
-
-/* Without their witness they would kill by the weaker sweep. */
-Test(slots_faults, idle_slots_are_renewed_with_their_warden)
-{
-	struct slots_plan plan;
-	unsigned busy;
-
-	start(true);
-	slots_plan(&rig_config, &plan);
-	if (!plan.landlock_kill)
-		cr_skip_test("no Landlock scopes here");
-	busy = rig_run_open("read x; exit 4");
-	rig_until(busy, SLOT_STARTED);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 1; rig_pass())
-		cr_assert(clock_now_ms() < end);
-	send_signal(child_named("warden", 0), SIGKILL);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; rig_ready < 3; rig_pass())
-		cr_assert(clock_now_ms() < end, "the idle one is not renewed");
-	go_on(busy);
-	rig_until(busy, SLOT_EMPTY);
-	cr_assert(WEXITSTATUS(rig_execs[busy].wait_status) == 4);
-	rig_release(busy);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; rig_ready < 4; rig_pass())
-		cr_assert(clock_now_ms() < end, "the busy one is not renewed");
-	cr_assert_eq(slots_idle(), 2);
-	rig_stop();
-}
-
-/* It is the landlock killer's witness: without it the slot sweeps. */
-Test(slots_faults, a_kill_is_complete_without_the_warden)
-{
-	pid_t leader, pid, escapee, warden;
-	unsigned slot;
-
-	start(true);
-	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
-	warden = child_named("warden", 0);
-	send_signal(warden, SIGKILL);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; child_named("warden", 0) == warden; rig_pass())
-		cr_assert(clock_now_ms() < end, "the warden lives");
-	slots_kill(slot);
-	rig_until(slot, SLOT_EMPTY);
-	cr_assert(!lives(leader) && !lives(escapee));
-	cr_assert(lives(pid), "the slot goes on");
-	rig_release(slot);
 	rig_stop();
 }
 
