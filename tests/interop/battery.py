@@ -373,6 +373,7 @@ class Battery(Rig):
         self.relay.token = self.relay.TOKEN
         self.reattached()
         self.assertEqual(self.run_(1, "exit 2").answer, 2)
+        self.assertRegex(self.worker.log(), 'msg="connection closed" class=status .*grpc_status=OK ')
 
     def test_sigterm_answers_what_runs_and_waits(self):
         running = [self.send_up(1 + i, f"setsid sleep {self.mark} & sleep {self.mark}") for i in range(4)]

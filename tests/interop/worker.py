@@ -65,15 +65,15 @@ class OurRelay:
 
     PROGRAM = os.path.join(wire.BUILD, "test-relay")
 
-    def __init__(self, log_file, port=0):
-        self.log_file, self.port = log_file, port
+    def __init__(self, log_file, port=0, options=()):
+        self.log_file, self.port, self.options = log_file, port, options
         self.start()
 
     def start(self):
         """With a new log; on the same port as before."""
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen(
-                [self.PROGRAM, "serve", "--listen", f"127.0.0.1:{self.port}", "--token", "token"],
+                [self.PROGRAM, "serve", "--listen", f"127.0.0.1:{self.port}", "--token", "token", *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
         wait_for(lambda: "listening" in self.log(), "the relay does not listen")
