@@ -14,6 +14,7 @@ if not hostile.hpack:
     sys.exit(0)
 
 import channel
+import hpack
 from h2raw import (CONTINUATION, DATA, HEADERS, OK_HEADERS, PING, PUSH, SETTINGS, abort_frame, block, data, field, frame, headers,
                    message, settings, window)
 from hostile import begin, flood, given_windows, hello, scenario, send_flow, still_serves
@@ -48,6 +49,18 @@ def ping_acked(peer, netd):
     peer.send(frame(PING, 0, 0, b"abcdefgh"))
     got = peer.wait_frame(PING, flags=1)
     assert got and got[0][3] == b"abcdefgh"
+
+
+@scenario(None)
+def header_table_of_nothing(peer, netd):
+    """What the peer's table may hold is kept to from the first block on, and frames longer than 16 KiB are not sent."""
+    peer.send(settings((1, 0), (5, 1 << 20), (6, 4096)))
+    block_of_request = peer.wait_frame(HEADERS)[0][3]
+    decoder = hpack.Decoder()
+    decoder.max_allowed_table_size = decoder.header_table_size = 0
+    assert (":method", "POST") in decoder.decode(block_of_request)
+    assert decoder.header_table_size == 0
+    assert all(len(f[3]) <= 16384 for f in peer.frames)
 
 
 @scenario(None)

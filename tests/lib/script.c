@@ -366,10 +366,15 @@ static void left_in_good_order(const char *what)
 	bool broken = goaway && memcmp(goaway + 4, "\0\0\0", 4) != 0;
 	bool over = script_attach.h2.reset || script_attach.h2.stream == 0 ||
 		    script_sent(SCRIPT_DATA, SCRIPT_END_STREAM) > 0;
+	const uint8_t *rst;
 
 	cr_assert_not_null(goaway, "%s: no GOAWAY", what);
 	cr_assert(over || broken || script_sent(SCRIPT_RST_STREAM, 0) == 1, "%s: the stream is left open",
 		  what);
+	rst = script_last(SCRIPT_RST_STREAM, &size);
+	if (rst && !broken && script_attach.closed.close_class != CHANNEL_CLOSE_PROTOCOL)
+		cr_assert_eq(rst[3], script_attach.h2.ended ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL, "%s: RST %u",
+			     what, rst[3]);
 	cr_assert(script.shut, "%s: our side is not shut", what);
 	cr_assert_eq(script.out_at_shut, script.out_used, "%s: something left after the end", what);
 }

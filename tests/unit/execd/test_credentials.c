@@ -197,6 +197,25 @@ Test(credentials, says_which_bundles_were_tried)
 		cr_assert_lt(strlen(credentials_bundles[i]), 60);
 }
 
+/* A static OpenSSL finds none by itself: its own place, Debian's, Fedora's and UBI's, Alpine's. */
+Test(credentials, knows_where_distributions_keep_their_bundle)
+{
+	static const char *const known[] = {
+	    "/etc/ssl/cert.pem",
+	    "/etc/ssl/certs/ca-certificates.crt",
+	    "/etc/pki/tls/certs/ca-bundle.crt",
+	    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+	};
+
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+		bool found = false;
+
+		for (size_t i = 0; credentials_bundles[i]; i++)
+			found |= strcmp(credentials_bundles[i], known[k]) == 0;
+		cr_assert(found, "%s", known[k]);
+	}
+}
+
 Test(credentials, leaves_a_folder_of_certificates_to_netd)
 {
 	const char *const none[] = {NULL};

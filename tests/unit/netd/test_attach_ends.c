@@ -39,6 +39,13 @@ Test(attach_ends, takes_the_status_of_complete_trailers)
 	script_headers(SCRIPT_END_STREAM, ":status", "503", "content-type", "text/html", "grpc-status", "5",
 		       NULL);
 	script_expect("a status beats HTTP's", CHANNEL_CLOSE_STATUS, 5);
+	script_begin();
+	script_response();
+	script_headers(SCRIPT_END_STREAM, "grpc-status", "5", "grpc-message", "first", "grpc-status", "0",
+		       NULL);
+	script_trailers("0", "");
+	script_expect("the first of two, and of two blocks", CHANNEL_CLOSE_STATUS, 5);
+	cr_assert_str_eq(script_attach.h2.message, "first");
 }
 
 Test(attach_ends, a_status_in_a_block_that_is_not_complete_or_not_valid_does_not_count)
@@ -58,6 +65,9 @@ Test(attach_ends, a_status_in_a_block_that_is_not_complete_or_not_valid_does_not
 	script_response();
 	script_frame(SCRIPT_HEADERS, SCRIPT_END_STREAM, 1, upper, 15);
 	script_expect("a block that does not end", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
+	script_begin();
+	script_headers(0, ":status", "200", "content-type", "application/grpc", "grpc-status", "0", NULL);
+	script_expect("a status in headers that are no trailers", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
 }
 
 Test(attach_ends, maps_ends_without_a_status)

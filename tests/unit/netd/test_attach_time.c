@@ -163,4 +163,24 @@ Test(attach_time, heartbeats_go_on)
 	script_trailers("0", "");
 	script_expect("heartbeats", CHANNEL_CLOSE_STATUS, GRPC_OK);
 	cr_assert_eq(script_sent(SCRIPT_DATA, 0), 1 + 60);
+	cr_assert_eq(script_sent(SCRIPT_DATA, SCRIPT_END_STREAM), 0, "never half-closed");
+}
+
+/* More Execs than execd answers: we do not read on, so that the peer's silence says nothing. */
+Test(attach_time, no_ping_while_execd_holds_us_up)
+{
+	script_begin();
+	script_response();
+	for (unsigned i = 0; i < WORK_ASKED_MAX + 2; i++)
+		script_message(0,
+			       "\x0a\x0c\x08\x07\x12\x06"
+			       "echo 1\x28\x01",
+			       14);
+	script.silent = true;
+	script.drain_ms = 10 * MINUTE;
+	script_run();
+	cr_assert_eq(script_attach.closed.close_class, CHANNEL_CLOSE_DRAINED, "%s",
+		     channel_close_name(script_attach.closed.close_class));
+	cr_assert_eq(script_sent(SCRIPT_PING, 0), 0);
+	script_end();
 }
