@@ -75,8 +75,10 @@ static size_t add_outcome(struct log_field *f, const struct exec *e, char *messa
 	case OUTCOME_LOST:
 		break;
 	}
-	if (e->oom)
+	if (e->oom) {
+		f[n++] = LOG_STR("limit", "memory");
 		f[n++] = LOG_STR("oom", "yes");
+	}
 	return n;
 }
 

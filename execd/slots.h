@@ -51,7 +51,8 @@ struct slot_event {
 	uint32_t value;
 	int wait_status; /* waitpid(2) */
 	bool by_kill; /* the leader was alive when slots_kill reached it: the outcome is ours, not its own */
-	bool oom;     /* the kernel's out-of-memory killer is known to have ended the leader */
+	bool oom; /* the kernel's out-of-memory killer is known to have ended the leader, or what it ran last
+		   */
 	uint64_t left_stdout; /* FIONREAD at the leader's exit */
 	uint64_t left_stderr;
 	uint32_t count;

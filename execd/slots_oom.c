@@ -1,6 +1,6 @@
 /* Whether the kernel's out-of-memory killer has been at work in our memory cgroup: memory.events of version
- * 2, oom_kill in memory.oom_control of version 1. Opened once, read when a leader dies by a SIGKILL that was
- * not ours. */
+ * 2, oom_kill in memory.oom_control of version 1. Opened once, read when a leader, or what it ran last, dies
+ * by a SIGKILL that was not ours. */
 #include "common/fd.h"
 #include "execd/slots_pool.h"
 

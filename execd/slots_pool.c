@@ -119,7 +119,9 @@ static void became_ready(struct pool_slot *s)
 static void on_exited(struct pool_slot *s, const struct slot_report *r)
 {
 	int status = (int)r->value;
-	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !r->by_kill;
+	/* A shell says by 137 that SIGKILL ended what it ran last. */
+	bool killed = (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !r->by_kill) ||
+		      (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL);
 
 	pool_emit(s, (struct slot_event){
 			 .kind = SLOT_LEADER_EXITED,
