@@ -159,6 +159,21 @@ class NginxBox(Middlebox, unittest.TestCase):
             field.stop()
 
 
+    def test_a_reload_lets_what_runs_end(self):
+        up, go = self.field.path("up"), self.field.path("go")
+        command = f"echo > '{up}'; until [ -e '{go}' ]; do sleep 0.02; done; exit 4"
+        client = subprocess.Popen(self.relay.client(command), stderr=subprocess.PIPE)
+        wait_for(lambda: os.path.exists(up), "the command does not run")
+        self.field.process.send_signal(signal.SIGHUP)
+        self.worker.wait_log("relay is going away")
+        with open(go, "wb"):
+            pass
+        self.assertEqual(client.communicate(timeout=20)[1], b"exit code 4\n")
+        self.relay.wait_attached(2)
+        self.assertRegex(closed(self.worker)[0], "class=goaway ")
+        self.assertEqual(self.relay.exec("exit 3").stderr, b"exit code 3\n")
+
+
 class HaproxyBox(Middlebox, unittest.TestCase):
     box = Haproxy
 
