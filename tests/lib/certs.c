@@ -52,7 +52,7 @@ static struct certs_identity make(const struct certs_identity *issuer, const cha
 
 struct certs_identity certs_root(const char *name)
 {
-	return make(NULL, name, NULL, -60, 3600);
+	return make(NULL, name, NULL, -86400, 86400);
 }
 
 struct certs_identity certs_issue(const struct certs_identity *issuer, const char *san, long from_s,

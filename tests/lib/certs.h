@@ -9,7 +9,7 @@ struct certs_identity {
 	EVP_PKEY *key;
 };
 
-/* A root that signs others, valid for an hour. */
+/* A root that signs others, valid from yesterday until tomorrow. */
 struct certs_identity certs_root(const char *name);
 
 /* Signed by issuer for subjectAltName san ("DNS:relay.test", "IP:127.0.0.1"; NULL: none, and the name only as

@@ -87,16 +87,10 @@ static void on_exit_event(struct loop_source *source, uint32_t events)
 	fd_close(&source->fd);
 }
 
-void worker_start(struct worker *worker, struct relay *relay, const char *const *settings)
-{
-	worker_start_prepared(worker, relay, settings, NULL);
-}
-
-void worker_start_prepared(struct worker *worker, struct relay *relay, const char *const *settings,
-			   void (*prepare)(void))
+static void start(struct worker *worker, struct relay *relay, const char *program,
+		  const char *const *settings, void (*prepare)(void))
 {
 	const char *environment[WORKER_ENVIRONMENT_MAX];
-	const char *program = program_built("execd");
 	int ends[2];
 	char *args[] = {NULL, NULL};
 	char *const *env;
@@ -128,6 +122,23 @@ void worker_start_prepared(struct worker *worker, struct relay *relay, const cha
 	cr_assert(worker->exit_source.fd >= 0);
 	cr_assert(loop_add(relay_loop(relay), &worker->log_source, EPOLLIN) == 0);
 	cr_assert(loop_add(relay_loop(relay), &worker->exit_source, EPOLLIN) == 0);
+}
+
+void worker_start(struct worker *worker, struct relay *relay, const char *const *settings)
+{
+	start(worker, relay, program_built("execd"), settings, NULL);
+}
+
+void worker_start_prepared(struct worker *worker, struct relay *relay, const char *const *settings,
+			   void (*prepare)(void))
+{
+	start(worker, relay, program_built("execd"), settings, prepare);
+}
+
+void worker_start_program(struct worker *worker, struct relay *relay, const char *name,
+			  const char *const *settings)
+{
+	start(worker, relay, program_built(name), settings, NULL);
 }
 
 unsigned worker_said_times(const struct worker *worker, const char *text)

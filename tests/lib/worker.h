@@ -40,6 +40,10 @@ void worker_start(struct worker *worker, struct relay *relay, const char *const 
 void worker_start_prepared(struct worker *worker, struct relay *relay, const char *const *settings,
 			   void (*prepare)(void));
 
+/* Another execd than the one that is released, with the netd beside it; name as for program_built. */
+void worker_start_program(struct worker *worker, struct relay *relay, const char *name,
+			  const char *const *settings);
+
 /* A line with text has come on stderr. */
 bool worker_said(const struct worker *worker, const char *text);
 /* How many times. */
