@@ -46,12 +46,11 @@ static pid_t execd(void)
 	return soak.stage->worker.pid;
 }
 
-static bool only_ours(const void *arg)
+static bool only_ours(void)
 {
 	pid_t pids[FAMILY_MAX], slots[FAMILY_MAX];
 	size_t all = process_descendants(execd(), pids, FAMILY_MAX);
 
-	(void)arg;
 	return all == soak.slots + 2 && process_children(execd(), "slot", slots, FAMILY_MAX) == soak.slots &&
 	       process_child(execd(), "warden") > 0 && process_child(execd(), "netd") > 0;
 }
@@ -72,32 +71,6 @@ static void name_family(void)
 		if (f)
 			fclose(f);
 	}
-}
-
-/* /proc says nothing when something ends there: it is asked now and then, and often enough on a slow machine.
- */
-static void wait_only_ours(void)
-{
-	uint64_t start = clock_now_ms(), ms = 0;
-
-	for (unsigned looks = 0; !only_ours(NULL); looks++) {
-		ms = clock_now_ms() - start;
-		if (ms > REST_MS && looks > LOOKS_MIN) {
-			name_family();
-			soak_blame("other processes than netd, the warden and %u slots", soak.slots);
-		}
-		soak_run(20);
-	}
-	soak_note("only ours after %" PRIu64 " ms", ms);
-}
-
-static void compare(const char *name, const struct held *now, const struct held *base, size_t growth)
-{
-	if (now->memory > base->memory + growth)
-		soak_blame("%s holds %zu bytes, %zu at first", name, now->memory, base->memory);
-	if (now->descriptors != base->descriptors && base->descriptors > 0 && now->descriptors > 0)
-		soak_blame("%s holds %zu descriptors, %zu at first", name, now->descriptors,
-			   base->descriptors);
 }
 
 static struct held most_of_slots(void)
@@ -134,26 +107,62 @@ void census_glance(void)
 		soak_blame("netd holds %zu bytes", now);
 }
 
-void census_rest(void)
+/* False: it has grown; blame says so. */
+static bool compare(const char *name, const struct held *now, const struct held *base, size_t growth,
+		    bool blame)
+{
+	bool same = now->descriptors <= base->descriptors;
+
+	if (blame && now->memory > base->memory + growth)
+		soak_blame("%s holds %zu bytes, %zu at first", name, now->memory, base->memory);
+	if (blame && !same)
+		soak_blame("%s holds %zu descriptors, %zu at first", name, now->descriptors,
+			   base->descriptors);
+	return same && now->memory <= base->memory + growth;
+}
+
+static bool is_flat(bool blame)
 {
 	struct held now[4];
+	bool flat;
 
-	wait_only_ours();
 	now[0] = held_by(execd());
 	now[1] = held_by(process_child(execd(), "warden"));
 	now[2] = most_of_slots();
 	now[3] = held_by(worker_netd(&soak.stage->worker));
 	if (!census.known) {
+		/* What has just died is let go of. */
+		soak_run(200);
 		census.known = true;
+		now[0] = held_by(execd());
 		census.execd = now[0];
 		census.warden = now[1];
 		census.slot = now[2];
 		census.netd = now[3];
 	}
-	compare("execd", &now[0], &census.execd, GROWTH);
-	compare("the warden", &now[1], &census.warden, GROWTH);
-	compare("a slot", &now[2], &census.slot, SLOT_GROWTH);
-	compare("netd", &now[3], &census.netd, census.netd_limit);
+	flat = compare("execd", &now[0], &census.execd, GROWTH, blame);
+	flat = compare("the warden", &now[1], &census.warden, GROWTH, blame) && flat;
+	flat = compare("a slot", &now[2], &census.slot, SLOT_GROWTH, blame) && flat;
+	return compare("netd", &now[3], &census.netd, census.netd_limit, blame) && flat;
+}
+
+/* /proc says nothing when something ends there: it is asked now and then, and often enough on a slow machine.
+ * What has died may still be held for a moment. */
+void census_rest(void)
+{
+	uint64_t start = clock_now_ms();
+
+	for (unsigned looks = 0; !only_ours() || !is_flat(false); looks++) {
+		if (clock_now_ms() - start > REST_MS && looks > LOOKS_MIN) {
+			if (!only_ours()) {
+				name_family();
+				soak_blame("other processes than netd, the warden and %u slots", soak.slots);
+			}
+			is_flat(true);
+		}
+		soak_run(20);
+	}
+	soak_note("rested after %" PRIu64 " ms", clock_now_ms() - start);
 }
 
 uint64_t census_status(const char *key)

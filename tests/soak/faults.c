@@ -89,7 +89,7 @@ static void slow_down(void)
 		relay_read_rate(attached(), 100000 + dice(1000000));
 	else if (how == 2)
 		relay_shrink_window(attached(), dice(5000));
-	else
+	else if (relay_sent(attached()))
 		relay_byte_frames(attached(), true);
 }
 
@@ -189,6 +189,7 @@ void faults_recover(void)
 		return;
 	if (!soak.cut && !soak.goaway)
 		soak_blame("the connection was lost, though nobody cut it");
+	soak_check();
 	model_lost();
 	soak_run(10);
 	relay_manners(soak.stage->relay)->refuse = false;

@@ -109,6 +109,8 @@ struct soak {
 	uint64_t step;
 	unsigned slots; /* WORKER_MAX_CONCURRENT */
 	bool keep;
+	bool tls;
+	unsigned drain_s;             /* WORKER_DRAIN_S */
 	char ran[FOLDER_PATH_MAX];    /* a line "id variant" for each run */
 	char kept[FOLDER_PATH_MAX];   /* pids of what was left behind */
 	char status[FOLDER_PATH_MAX]; /* STATUS_FILE */
@@ -133,6 +135,8 @@ extern struct soak soak;
 
 /* Notes the first thing that is wrong; the next soak_run ends the test with it. */
 void soak_blame(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What the relay complains of when a connection was killed. */
+void soak_forgive(void);
 /* Ends the test if something is wrong. */
 void soak_check(void);
 /* A line of the history that a failure shows. */
@@ -192,6 +196,11 @@ uint64_t census_status(const char *key);
 
 /* --- life --- */
 
+/* Relay, worker and model, by the dice; and the end, with work under way. */
+void life_begin(uint64_t seed, struct soak_totals *totals);
+void life_end(void);
+/* The dice for the next step, on a connection that is there. */
+void life_next_step(void);
 /* One life by its seed; ends early, after a round, when the time is over. */
 void life_run(uint64_t seed, uint64_t until_ms, struct soak_totals *totals);
 /* Lives from a seed on until the time is over; at least one. */
