@@ -109,6 +109,7 @@ static void start(struct worker *worker, struct relay *relay, const char *progra
 		if (getppid() != parent && getppid() != 0)
 			_exit(127);
 		dup2(ends[1], STDERR_FILENO);
+		signal(SIGPIPE, SIG_DFL); /* the relay may ignore it */
 		if (prepare)
 			prepare();
 		execve(args[0], args, env);
