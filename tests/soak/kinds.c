@@ -242,6 +242,7 @@ static void closes_output(struct soak_exec *e)
 static void kills_slot(struct soak_exec *e)
 {
 	e->natural = SOAK_MAY_DIE;
+	soak.slots_hit = true;
 	does(e, "kill -%s $PPID 2>/dev/null; sleep 0.2; exit %d", dice_chance(50) ? "KILL" : "STOP", e->code);
 }
 

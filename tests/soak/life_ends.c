@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,6 +133,32 @@ static void judge_status(void)
 	soak_check();
 }
 
+static unsigned lines_with(const char *path, const char *text)
+{
+	char line[1024];
+	unsigned count = 0;
+	FILE *f = fopen(path, "re");
+
+	while (f && fgets(line, sizeof line, f))
+		count += strstr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return count;
+}
+
+/* What ran was told of. A slot that dies with its command may not have said that it started it. */
+static void judge_audit(void)
+{
+	char audit[FOLDER_PATH_MAX];
+	unsigned started, ran = lines_with(soak.ran, " ");
+
+	folder_join(audit, soak.stage->folder, "audit");
+	started = lines_with(audit, "\"event\":\"start\"");
+	if (started == 0 || (ran > started && !soak.slots_hit))
+		soak_blame("%u commands ran, the audit tells of %u", ran, started);
+	soak_check();
+}
+
 static void judge_log(void)
 {
 	static const char *const never[] = {"violation",
@@ -201,6 +228,7 @@ void life_end(void)
 	}
 	model_judge();
 	judge_log();
+	judge_audit();
 	model_forget();
 	stage_leave(soak.stage);
 	soak.stage = NULL;

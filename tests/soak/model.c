@@ -196,6 +196,7 @@ void model_abort(struct soak_exec *e)
 void model_hit(void)
 {
 	soak.deaths = deaths_told() + 1;
+	soak.slots_hit = true;
 	for (unsigned i = 0; i < soak.count; i++)
 		soak.execs[i].hit = soak.execs[i].hit || soak.execs[i].pending > 0;
 }

@@ -124,6 +124,7 @@ struct soak {
 	bool stopping; /* SIGTERM was sent */
 	bool stalled;
 	bool warden_killed; /* in this life */
+	bool slots_hit;     /* in this life */
 	unsigned deaths;    /* of slots and wardens, that execd will have told of when it knows of all */
 	unsigned busy_max;  /* most that were open at once since the last rest */
 	size_t held_max;    /* bytes of theirs */
