@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <openssl/err.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,6 +288,27 @@ Test(dial_tls_stream, renegotiation_is_declined, .timeout = 20)
 	tls_scene_dial(&c);
 	tls_scene_reads(&c, "after");
 	cr_assert_leq(dialling_read(c.dialling.transport, bytes, sizeof bytes), 0);
+	tls_scene_end(&c);
+}
+
+/* grpc-client.md 21: SSL_get_error looks at the queue, whoever put something there. */
+Test(dial_tls_stream, errors_of_others_do_not_count, .timeout = 20)
+{
+	struct tls_scene c;
+	char bytes[20000] = {0};
+	struct iovec iov = {bytes, sizeof bytes};
+	ssize_t n;
+
+	tls_scene_init(&c, "DNS:localhost");
+	tls_scene_dial(&c);
+	tls_scene_echoes(&c);
+	ERR_raise(ERR_LIB_USER, 1);
+	cr_assert_eq(transport_read(c.dialling.transport, bytes, sizeof bytes), -EAGAIN);
+	do {
+		ERR_raise(ERR_LIB_USER, 1);
+		n = transport_writev(c.dialling.transport, &iov, 1);
+	} while (n > 0);
+	cr_assert_eq(n, -EAGAIN);
 	tls_scene_end(&c);
 }
 

@@ -120,10 +120,10 @@ const uint8_t *script_last(uint8_t type, size_t *ret_size)
 	return found;
 }
 
-/* Hello is the first DATA frame. */
 static bool hello_was_written(void)
 {
-	return script_sent(SCRIPT_DATA, 0) > 0;
+	script.hello = script.hello || script_sent(SCRIPT_DATA, 0) > 0;
+	return script.hello;
 }
 
 int script_dial(void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)

@@ -50,6 +50,7 @@ struct script {
 	int read_error;       /* at the end of the script, in place of the end of the stream */
 	const char *read_why; /* what TLS says of it */
 	bool failed;          /* a write has failed */
+	bool hello;           /* the first DATA frame was written */
 	bool shut;            /* transport_shutdown was called */
 	size_t out_at_shut;   /* bytes written until then */
 	uint8_t out[65536];   /* all that was written, up to its size */
