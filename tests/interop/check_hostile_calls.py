@@ -305,7 +305,7 @@ def request_headers(peer, netd):
     d = dict(got)
     assert d[":method"] == "POST" and d[":path"] == "/sandbox.v1.SandboxWorker/Attach", d
     assert d["te"] == "trailers" and d["content-type"] == "application/grpc"
-    assert d[":scheme"] == "http" and d["user-agent"].startswith("sandbox-worker/"), d
+    assert d[":scheme"] == peer.scheme and d["user-agent"].startswith("sandbox-worker/"), d
     assert d["authorization"] == "Bearer secret-token"
     assert not f[1] & 1, "END_STREAM on the request"
 
@@ -343,4 +343,5 @@ def drain_is_clean(peer, netd):
     assert any(f[0] == DATA and f[1] & 1 for f in peer.frames), "our side was not ended"
 
 
-hostile.main("hostile_calls")
+if __name__ == "__main__":
+    hostile.main("hostile_calls")

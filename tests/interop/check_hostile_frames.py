@@ -234,4 +234,5 @@ def windows_are_ignored(peer, netd):
     still_serves(peer, netd)
 
 
-hostile.main("hostile_frames")
+if __name__ == "__main__":
+    hostile.main("hostile_frames")

@@ -36,7 +36,7 @@ def goaway(peer, netd):
     assert peer.wait_stream_end(), "the old stream was not ended"
     netd.wait_closed(12)
     again = netd.again()
-    peer = h2.Peer(netd.server.accept()[0])
+    peer = netd.accept()
     begin(peer)
     call(peer, again, 2)
 
@@ -121,4 +121,5 @@ def no_df_padding_sanity(peer, netd):
     assert r[2] == 1 and r[3].endswith(b"echo plain")
 
 
-hostile.main("http2_negative")
+if __name__ == "__main__":
+    hostile.main("http2_negative")

@@ -174,20 +174,29 @@ def judge(s, netd, text):
     return judge_log(s, c, text)
 
 
-def run(s, program):
-    """(what is wrong or None, the log, the netd)."""
+def run(s, program, security):
+    """(what is wrong or None, the log, the netd). security: of tls_conn.py, None: plaintext."""
     log = tempfile.TemporaryFile()
     server = listen()
-    netd = channel.Netd(program, log, relay_port=server.getsockname()[1], **s.settings)
-    netd.server, peer, problem, others = server, None, None, []
+    settings = dict({"relay_port": server.getsockname()[1]}, **s.settings)
+    peer, problem, others = None, None, []
+    if security:
+        settings.update(security.settings)
+    netd = channel.Netd(program, log, **settings)
 
     def again():
-        others.append(channel.Netd(program, log, relay_port=server.getsockname()[1], **s.settings))
+        others.append(channel.Netd(program, log, **settings))
         return others[-1]
 
-    netd.again = again
+    def accept():
+        conn = server.accept()[0]
+        accepted = Peer(security.secure(conn) if security else conn)
+        accepted.scheme = "https" if security else "http"
+        return accepted
+
+    netd.again, netd.accept = again, accept
     try:
-        peer = Peer(server.accept()[0])
+        peer = accept()
         s.function(peer, netd)
         if s.cls is not None and netd.usage is None:
             netd.wait_closed(s.seconds)
@@ -214,7 +223,7 @@ def report(suite, s, seconds, problem, text, netd):
     return problem is None
 
 
-def main(suite):
+def main(suite, security=None):
     """usage: check_… [NETD [name ...]]"""
     if not hpack:
         print("skip %s: python3-hpack is not installed" % suite)
@@ -235,7 +244,7 @@ def main(suite):
                 return
             start = time.monotonic()
             try:
-                result = run(s, program)
+                result = run(s, program, security)
             except Exception as e:  # a scenario that is broken is one failure, not the end of the others
                 print("not ok %s.%s: %s: %s" % (suite, s.name, type(e).__name__, e), flush=True)
                 failed.append(s.name)
