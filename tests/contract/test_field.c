@@ -1,18 +1,24 @@
 /* What people who run such agents report: rows of the table "right in the field", by their numbers. Where
- * each is (a name without a folder is of this one, "here" is this file):
+ * each is (a name without a folder is of this one):
  *
- *  1, 2 here                              17, 18 test_field_start.c
- *  3 test_field_world.c, test_long_field.c  19 runner/test_slots_faults.c
- *  4 test_background.c                    20, 21, 22 test_field_world.c
- *  5 here                                 23 policy/test_workloads.c
- *  6 test_field_stall.c, test_long_field.c  24 here, test_dedup.c
- *  7 here                                 25 here
- *  8 here, test_field_stall.c             26 unit/netd/test_attach.c, test_goaway.c
- *  9, 10 here                             27 interop/test_middleboxes.py
- *  11 here, test_field_stall.c            28 test_goaway.c
- *  12, 13 here                            29 test_shutdown.c
- *  14 test_field_stall.c                  31 test_long_exits.c
- *  15, 16 here                            why an exec died: test_field_log.c
+ *  1, 2, 5, 7, 9, 10, 12, 13, 15, 16, 25: this file
+ *  3: test_field_world.c, test_long_field.c
+ *  4: test_background.c
+ *  6: test_field_stall.c, test_long_field.c
+ *  8, 14: test_field_stall.c
+ *  11: this file, test_field_stall.c
+ *  17, 18: test_field_start.c
+ *  19: runner/test_slots_faults.c, policy/test_oom.c
+ *  20, 21, 22: test_field_world.c
+ *  23: policy/test_workloads.c
+ *  24: this file, test_dedup.c
+ *  26: test_goaway.c, unit/netd/test_attach.c
+ *  27: interop/test_middleboxes.py
+ *  28: test_goaway.c
+ *  29: test_shutdown.c
+ *  30: test_field_clock.c
+ *  31: test_long_exits.c, unit/netd/test_long_heartbeats.c, unit/execd/test_netd_proc.c, test_execs_volume.c
+ *  why an exec died: test_field_log.c
  */
 #include "tests/lib/stage.h"
 
@@ -137,28 +143,6 @@ Test(field, row_7_random_bytes_come_as_they_are)
 	stage_expect_end(exec, 0);
 	cr_assert(exec->out.size == hash->out.size && exec->out.size > 64 &&
 		  memcmp(exec->out.at, hash->out.at, exec->out.size) == 0);
-	stage_close(s);
-}
-
-/* row 8, the relay that reads; both modes. */
-Test(field, row_8_four_floods_end_by_their_timeout)
-{
-	struct relay_exec *exec[4];
-	char command[64];
-	struct stage *s;
-
-	s = stage_open(WORKER_SETTINGS());
-	snprintf(command, sizeof command, "yes %s", s->mark);
-	for (unsigned i = 0; i < 4; i++) {
-		exec[i] = stage_send(
-		    s, &(struct relay_request){.command = command, .timeout_s = 3, .streaming = i % 2 == 0});
-		exec[i]->count_only = true;
-	}
-	for (unsigned i = 0; i < 4; i++) {
-		stage_expect_error(exec[i], "timeout:3");
-		cr_assert_geq(exec[i]->terminal[0].at_ms - exec[i]->sent_ms, 3000u);
-	}
-	cr_assert_eq(process_count(s->mark), 0);
 	stage_close(s);
 }
 
