@@ -164,7 +164,8 @@ Test(loss, of_output_is_told_by_the_replay)
 	stage_close(s);
 }
 
-/* Nothing lives longer than execd by more than 2 s. */
+/* Nothing lives longer than execd by more than it takes to kill: 5 to 30 ms, 220 with ASan among 20 that fork
+ * all the time. What is not killed would live for more than an hour. */
 Test(loss, of_execd_takes_everything_along)
 {
 	pid_t below[64];
@@ -178,7 +179,7 @@ Test(loss, of_execd_takes_everything_along)
 	cr_assert_geq(count, 6, "netd, slots and commands");
 	process_kill(s->worker.pid, SIGKILL);
 	cr_assert(worker_wait_exit(&s->worker, STAGE_WAIT_MS));
-	cr_assert(process_wait_no_children(s->relay, 2000));
+	cr_assert(process_wait_no_children(s->relay, STAGE_WAIT_MS));
 	for (size_t i = 0; i < count; i++)
 		cr_assert(!process_lives(below[i]), "%d", (int)below[i]);
 	stage_leave(s);

@@ -111,7 +111,7 @@ static void one(uint64_t id)
 	}
 }
 
-Test(volume, a_hundred_thousand_execs_leave_nothing_behind, .timeout = 120)
+Test(volume, a_hundred_thousand_execs_leave_nothing_behind, .timeout = 300)
 {
 	size_t before;
 	int saved = dup(STDERR_FILENO);

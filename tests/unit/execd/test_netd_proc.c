@@ -328,7 +328,7 @@ Test(netd_proc, is_killed_when_it_falls_silent)
 }
 
 /* row 31 of "right in the field" (tests/contract/test_field.c): the time of 1,000,000 heartbeats. */
-Test(netd_proc, is_watched_for_as_long_as_it_lives, .timeout = 120)
+Test(netd_proc, is_watched_for_as_long_as_it_lives, .timeout = 300)
 {
 	now_ms = (1ull << 32) - 60000;
 	attach();
