@@ -39,6 +39,7 @@
 #define LIMIT_KILL_PROOF_MS      10000u /* a kill without proof: the terminal frame goes all the same */
 #define LIMIT_SLOT_PING_MS       2000u
 #define LIMIT_SLOT_SILENT_MS     10000u /* a slot that answers no ping for so long counts as dead */
+#define LIMIT_SLOT_TRIES         8u     /* slots that an exec may lose before they have read its command */
 #define LIMIT_WARDEN_SILENT_MS   2000u  /* a warden that owes a slot while a sweep waits for it */
 #define LIMIT_WARDEN_DOWN_MS     30000u /* without anything that can make slots: they no longer count */
 #define LIMIT_SHUTDOWN_PROOF_MS  3000u

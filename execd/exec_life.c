@@ -148,7 +148,9 @@ static void run(struct exec *e, const struct exec_note *note)
 	e->given = note->size;
 	err = slots_run((unsigned)e->slot, &what, e->pipes, theirs);
 	close_pipes(theirs);
-	if (err < 0)
+	if (err == -EPIPE)
+		exec_life_slot_unread(e);
+	else if (err < 0)
 		fail(e, EXEC_ON_RUN_FAILED, START_SLOT, err);
 }
 
@@ -161,6 +163,20 @@ static void feed(struct exec *e, const struct exec_note *note)
 		return;
 	}
 	e->given += note->size;
+}
+
+/* netd keeps command and stdin until it is told of the start: all can be had once more. */
+static void begin_again(struct exec *e)
+{
+	e->tries++;
+	e->given = 0;
+	e->owed = 0;
+	close_pipes(e->pipes);
+	release_slot(e);
+	e->placed = false;
+	life.counters->running--;
+	queue_push_first(e);
+	exec_report_again(e);
 }
 
 static void announce(struct exec *e)
@@ -254,12 +270,6 @@ static void mind(struct exec *e)
 	slots_mind(slot);
 }
 
-static void stray(const struct exec *e, enum exec_event event)
-{
-	log_debug("stray event", LOG_U64("req_id", e->req_id), LOG_STR("state", exec_state_name(e->state)),
-		  LOG_STR("event", exec_event_name(event)));
-}
-
 /* --- the table's actions --- */
 
 static void act(struct exec *e, enum exec_action action, enum exec_event event, const struct exec_note *note)
@@ -271,6 +281,9 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_RUN:
 		run(e, note);
+		break;
+	case EXEC_DO_AGAIN:
+		begin_again(e);
 		break;
 	case EXEC_DO_FEED:
 		feed(e, note);
@@ -350,7 +363,7 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		kill_all_of_it(e, event, note);
 		break;
 	case EXEC_DO_STRAY:
-		stray(e, event);
+		exec_report_stray(e, event);
 		break;
 	case EXEC_DO_NOTHING:
 	case EXEC_DO_VIOLATION:
@@ -381,13 +394,13 @@ int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_n
 	return 0;
 }
 
-static enum channel_reading reading(const struct exec *e)
+void exec_life_slot_unread(struct exec *exec)
 {
-	if (!e->announced)
-		return CHANNEL_READ_NOTHING;
-	if (e->killed)
-		return CHANNEL_READ_KILLED;
-	return e->kept ? CHANNEL_READ_KEEP : CHANNEL_READ_EMPTY;
+	const struct slot_event failed = {.value = OUTCOME_START_VALUE(START_SLOT, ECONNRESET)};
+	bool again = exec->state == EXEC_LOADING && !exec->fetching && exec->tries < LIMIT_SLOT_TRIES;
+
+	exec_life_step(exec, again ? EXEC_ON_UNREAD : EXEC_ON_START_FAILED,
+		       &(struct exec_note){.slot = &failed});
 }
 
 void exec_life_send_owed(struct exec *exec)
@@ -413,10 +426,11 @@ void exec_life_send_owed(struct exec *exec)
 		}
 	}
 	if (exec->owed & EXEC_OWES_ENDED) {
-		err = records_ended(exec->req_id, &(struct channel_ended){.outcome = exec->outcome,
-									  .reading = reading(exec),
-									  .left_stdout = exec->left_stdout,
-									  .left_stderr = exec->left_stderr});
+		err =
+		    records_ended(exec->req_id, &(struct channel_ended){.outcome = exec->outcome,
+									.reading = exec_outcome_reading(exec),
+									.left_stdout = exec->left_stdout,
+									.left_stderr = exec->left_stderr});
 		if (err == -EAGAIN)
 			return;
 		exec->owed &= (uint8_t)~EXEC_OWES_ENDED;

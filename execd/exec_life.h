@@ -31,6 +31,11 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
  * asked, and nothing has changed. */
 int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_note *note);
 
+/* Its slot is gone before it had the whole command, so nothing ran: it waits for another, at the head of the
+ * queue, unless it is to end anyway, has lost LIMIT_SLOT_TRIES slots, or a piece of its command is still on
+ * the way from netd; then it counts as one that could not be started. */
+void exec_life_slot_unread(struct exec *exec);
+
 /* Sends what is owed to netd, as far as the channel takes it. */
 void exec_life_send_owed(struct exec *exec);
 

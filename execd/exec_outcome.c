@@ -69,3 +69,12 @@ void exec_outcome_cut(struct exec *exec)
 	if (exec->decided)
 		cache_set_truncated(exec->req_id, exec->fingerprint);
 }
+
+enum channel_reading exec_outcome_reading(const struct exec *exec)
+{
+	if (!exec->announced)
+		return CHANNEL_READ_NOTHING;
+	if (exec->killed)
+		return CHANNEL_READ_KILLED;
+	return exec->kept ? CHANNEL_READ_KEEP : CHANNEL_READ_EMPTY;
+}

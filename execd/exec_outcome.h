@@ -20,4 +20,7 @@ void exec_outcome_by_status(struct exec *exec, const struct slot_event *event);
 /* Not all of its output was, or will be, handed over: a replay must say so. */
 void exec_outcome_cut(struct exec *exec);
 
+/* What is to be read of its pipes before the terminal frame. */
+enum channel_reading exec_outcome_reading(const struct exec *exec);
+
 #endif

@@ -142,3 +142,15 @@ void exec_report_reused(uint64_t req_id)
 		log_warn("req_id came again with other work", LOG_U64("req_id", req_id),
 			 LOG_U64("suppressed", suppressed));
 }
+
+void exec_report_again(const struct exec *exec)
+{
+	log_info("slot lost before the start", LOG_U64("req_id", exec->req_id),
+		 LOG_U64("tries", exec->tries));
+}
+
+void exec_report_stray(const struct exec *exec, enum exec_event event)
+{
+	log_debug("stray event", LOG_U64("req_id", exec->req_id),
+		  LOG_STR("state", exec_state_name(exec->state)), LOG_STR("event", exec_event_name(event)));
+}

@@ -21,4 +21,10 @@ void exec_report_replay(uint64_t req_id, const struct channel_exec *exec, const 
 /* Other work came under an id that is done. Rate-limited. */
 void exec_report_reused(uint64_t req_id);
 
+/* Its slot was lost before it had the command; it takes another. */
+void exec_report_again(const struct exec *exec);
+
+/* An event that must not come in its state. */
+void exec_report_stray(const struct exec *exec, enum exec_event event);
+
 #endif

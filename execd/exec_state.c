@@ -33,6 +33,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = STRAY(WAITING),
 		ON(MINDING)                  = STRAY(WAITING),
 		ON(DIED)                     = STRAY(WAITING),
+		ON(UNREAD)                   = STRAY(WAITING),
 	},
 	[EXEC_FETCHING] = {
 		ON(TURN)                     = STRAY(FETCHING),
@@ -54,6 +55,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = STRAY(FETCHING),
 		ON(MINDING)                  = STRAY(FETCHING),
 		ON(DIED)                     = DO(ANSWER, ENDED_DYING),
+		ON(UNREAD)                   = STRAY(FETCHING),
 	},
 	[EXEC_LOADING] = {
 		ON(TURN)                     = STRAY(LOADING),
@@ -75,6 +77,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = STRAY(LOADING),
 		ON(MINDING)                  = STRAY(LOADING),
 		ON(DIED)                     = DO(SLOT_LOST, KILLING),
+		ON(UNREAD)                   = DO(AGAIN, WAITING),
 	},
 	[EXEC_RUNNING] = {
 		ON(TURN)                     = STRAY(RUNNING),
@@ -96,6 +99,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = STRAY(RUNNING),
 		ON(MINDING)                  = STRAY(RUNNING),
 		ON(DIED)                     = DO(SLOT_LOST, KILLING),
+		ON(UNREAD)                   = STRAY(RUNNING),
 	},
 	[EXEC_EXITED] = {
 		ON(TURN)                     = STRAY(EXITED),
@@ -117,6 +121,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = DO(COUNT, EXITED),
 		ON(MINDING)                  = DO(LEAVE, ENDED_KEEP),
 		ON(DIED)                     = DO(SLOT_LOST, KILLING),
+		ON(UNREAD)                   = STRAY(EXITED),
 	},
 	[EXEC_KILLING] = {
 		ON(TURN)                     = STRAY(KILLING),
@@ -138,6 +143,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = DO(COUNT, KILLING),
 		ON(MINDING)                  = NOTHING(KILLING),
 		ON(DIED)                     = NOTHING(KILLING),
+		ON(UNREAD)                   = STRAY(KILLING),
 	},
 	[EXEC_ENDED] = {
 		ON(TURN)                     = STRAY(ENDED),
@@ -159,6 +165,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = STRAY(ENDED),
 		ON(MINDING)                  = STRAY(ENDED),
 		ON(DIED)                     = STRAY(ENDED),
+		ON(UNREAD)                   = STRAY(ENDED),
 	},
 	[EXEC_ENDED_KEEP] = {
 		ON(TURN)                     = STRAY(ENDED_KEEP),
@@ -180,6 +187,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = NOTHING(ENDED_KEEP),
 		ON(MINDING)                  = NOTHING(ENDED_KEEP),
 		ON(DIED)                     = DO(SLOT_LOST, ENDED_DYING),
+		ON(UNREAD)                   = STRAY(ENDED_KEEP),
 	},
 	[EXEC_ENDED_DYING] = {
 		ON(TURN)                     = STRAY(ENDED_DYING),
@@ -201,6 +209,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = DO(COUNT, ENDED_DYING),
 		ON(MINDING)                  = NOTHING(ENDED_DYING),
 		ON(DIED)                     = NOTHING(ENDED_DYING),
+		ON(UNREAD)                   = STRAY(ENDED_DYING),
 	},
 	[EXEC_ENDED_STUCK] = {
 		ON(TURN)                     = STRAY(ENDED_STUCK),
@@ -222,6 +231,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = NOTHING(ENDED_STUCK),
 		ON(MINDING)                  = NOTHING(ENDED_STUCK),
 		ON(DIED)                     = NOTHING(ENDED_STUCK),
+		ON(UNREAD)                   = STRAY(ENDED_STUCK),
 	},
 	[EXEC_DYING] = {
 		ON(TURN)                     = STRAY(DYING),
@@ -243,6 +253,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = DO(COUNT, DYING),
 		ON(MINDING)                  = NOTHING(DYING),
 		ON(DIED)                     = NOTHING(DYING),
+		ON(UNREAD)                   = STRAY(DYING),
 	},
 	[EXEC_STUCK] = {
 		ON(TURN)                     = STRAY(STUCK),
@@ -264,6 +275,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = NOTHING(STUCK),
 		ON(MINDING)                  = NOTHING(STUCK),
 		ON(DIED)                     = NOTHING(STUCK),
+		ON(UNREAD)                   = STRAY(STUCK),
 	},
 };
 /* clang-format on */
@@ -304,6 +316,7 @@ static const char *const event_names[] = {
     [EXEC_ON_STILL_ALIVE] = "still-alive",
     [EXEC_ON_MINDING] = "minding",
     [EXEC_ON_DIED] = "died",
+    [EXEC_ON_UNREAD] = "unread",
 };
 
 struct exec_step exec_state_step(enum exec_state state, enum exec_event event)

@@ -44,6 +44,7 @@ enum exec_event {
 	EXEC_ON_STILL_ALIVE,
 	EXEC_ON_MINDING,
 	EXEC_ON_DIED,
+	EXEC_ON_UNREAD, /* the slot is gone, and nothing of the command ran; may be tried again */
 	EXEC_EVENTS,
 };
 
@@ -53,6 +54,7 @@ enum exec_action {
 	EXEC_DO_VIOLATION,     /* netd answers what it was not asked */
 	EXEC_DO_FETCH,         /* ask netd for the next piece */
 	EXEC_DO_RUN,           /* make the pipes, give the slot what is at hand */
+	EXEC_DO_AGAIN,         /* give its place back; it is the first to have another */
 	EXEC_DO_FEED,          /* give the slot the piece */
 	EXEC_DO_ANNOUNCE,      /* STARTED to netd, with the pipes; timeout_s counts from here */
 	EXEC_DO_ANNOUNCE_LATE, /* the same, under a kill that crossed it: its output is still owed */

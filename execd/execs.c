@@ -260,7 +260,9 @@ void execs_on_slot(void *owner, const struct slot_event *event)
 	struct exec_note note = {.slot = event};
 
 	(void)owner;
-	if (e && event->kind != SLOT_READY)
+	if (e && event->kind == SLOT_UNREAD)
+		exec_life_slot_unread(e);
+	else if (e && event->kind != SLOT_READY)
 		exec_life_step(e, events[event->kind], &note);
 	settle();
 }

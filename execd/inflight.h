@@ -34,6 +34,7 @@ struct exec {
 	uint32_t timeout_s;
 	uint32_t command_len;
 	uint32_t stdin_len;
+	uint32_t tries; /* slots that were lost before they had read its command */
 	uint32_t given; /* bytes of the command that the slot has */
 	uint32_t alive; /* processes that a kill had not reached at the last count */
 	int slot;       /* or INFLIGHT_NO_SLOT */

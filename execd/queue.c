@@ -14,6 +14,15 @@ bool queue_push(struct exec *exec)
 	return true;
 }
 
+bool queue_push_first(struct exec *exec)
+{
+	if (count == QUEUE_MAX)
+		return false;
+	memmove(&waiting[1], &waiting[0], count++ * sizeof *waiting);
+	waiting[0] = exec;
+	return true;
+}
+
 void queue_remove(const struct exec *exec)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -15,6 +15,9 @@ struct exec;
 /* Appends. False when it is full. */
 bool queue_push(struct exec *exec);
 
+/* The same before all others. */
+bool queue_push_first(struct exec *exec);
+
 /* Takes out, wherever it stands; the others keep their order. Nothing when it is not there. */
 void queue_remove(const struct exec *exec);
 

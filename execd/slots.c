@@ -170,12 +170,18 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 	};
 	int err;
 
-	if (!s || s->running || s->source.fd < 0)
+	if (!s || s->running)
 		return -ESRCH;
-	err = slot_order_send(s->source.fd, &order);
+	err = s->source.fd < 0 ? -EPIPE : pool_send(s, &order);
+	if (err == -EPIPE || err == -ECONNRESET) {
+		pool_drain(s); /* lest it be taken again */
+		return -EPIPE;
+	}
 	if (err < 0)
 		return err;
 	s->running = true;
+	s->unread = false;
+	s->missing = run->command_len - run->given_len;
 	s->killed = false;
 	s->oom_kills = oom_kills();
 	return 0;
@@ -185,10 +191,14 @@ int slots_command(unsigned slot, const uint8_t *piece, size_t size)
 {
 	struct pool_slot *s = taken(slot);
 	struct slot_order order = {.type = SLOT_ORDER_PIECE, .bytes = piece, .size = size};
+	int err;
 
 	if (!s || !s->running || s->source.fd < 0)
 		return -ESRCH;
-	return slot_order_send(s->source.fd, &order);
+	err = pool_send(s, &order);
+	if (err == 0)
+		s->missing -= (uint32_t)size;
+	return err;
 }
 
 void slots_kill(unsigned slot)
@@ -199,7 +209,7 @@ void slots_kill(unsigned slot)
 	if (!s || !s->running || s->killed || s->source.fd < 0)
 		return;
 	s->killed = true;
-	if (slot_order_send(s->source.fd, &order) < 0)
+	if (pool_send(s, &order) < 0)
 		pool_destroy(s, "takes no orders");
 }
 
@@ -252,7 +262,7 @@ void slots_mind(unsigned slot)
 		kill_oldest_minder();
 	s->place = POOL_MINDER;
 	s->minded_at = ++pool.minders_made;
-	if (slot_order_send(s->source.fd, &order) < 0)
+	if (pool_send(s, &order) < 0)
 		pool_destroy(s, "takes no orders");
 	pool_fill();
 }
@@ -276,6 +286,14 @@ void slots_spare(pid_t pid)
 		orphans_look();
 }
 
+/* Orders are read one after the other, so one that is unread leaves all that were sent after it unread. When
+ * the last was a part of the command, bash cannot have been started, whoever killed the slot and however
+ * late. */
+static bool never_ran(const struct pool_slot *s)
+{
+	return s->missing > 0 || (s->unread && s->loading);
+}
+
 static void slot_reaped(struct pool_slot *s, int wait_status)
 {
 	bool expected = (s->place == POOL_LEAVING || s->place == POOL_MINDER) && wait_status == 0;
@@ -288,6 +306,9 @@ static void slot_reaped(struct pool_slot *s, int wait_status)
 	fd_close(&s->pidfd);
 	if (s->place != POOL_TAKEN) {
 		pool_free(s);
+	} else if (s->running && !s->abandoned && never_ran(s)) {
+		s->running = false;
+		pool_emit(s, (struct slot_event){.kind = SLOT_UNREAD});
 	} else if (s->running) {
 		s->dead = true;
 		if (!s->abandoned)

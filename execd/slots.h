@@ -39,8 +39,10 @@ enum slot_event_kind {
 	SLOT_EMPTY,         /* proven by ECHILD: nothing below the slot lives */
 	SLOT_STILL_ALIVE,   /* after a kill, no proof yet: count; repeated each second */
 	SLOT_MINDING,       /* keep: the leader is gone, count processes live on */
-	SLOT_DIED,  /* the slot process died, was stopped or fell silent, its exec with it. What it left is
-		       swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
+	SLOT_DIED,   /* the slot process died, was stopped or fell silent, its exec with it. What it left is
+			swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
+	SLOT_UNREAD, /* the slot process died and has, for certain, not read the whole command: nothing of it
+			ran. The last event; slots_release */
 	SLOT_READY, /* there is an idle slot more, but for those that slots_release made idle: a new one, or a
 		       replacement. Of no exec; slots_idle() has risen already */
 };
@@ -96,7 +98,7 @@ int slots_take(void);
 int slots_pipes(int ours[3], int theirs[3]);
 
 /* Runs. The slot gets duplicates of theirs and of ours[1], ours[2] (for minding); the caller closes theirs at
- * once. 0 or -errno (the slot is then given back by slots_release). */
+ * once. 0 or -errno (the slot is then given back by slots_release); -EPIPE: the slot is gone. */
 int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3]);
 
 /* The next piece of the command, at most CHANNEL_PIECE_MAX bytes; only after SLOT_TOOK. 0 or -errno. */

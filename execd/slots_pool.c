@@ -96,6 +96,17 @@ void pool_destroy(struct pool_slot *s, const char *why)
 		kill(s->pid, SIGKILL); /* our child, not reaped: the number is its own */
 }
 
+int pool_send(struct pool_slot *s, const struct slot_order *order)
+{
+	int err = slot_order_send(s->source.fd, order);
+
+	if (err == 0)
+		s->loading = order->type == SLOT_ORDER_RUN || order->type == SLOT_ORDER_PIECE;
+	else if (err == -ECONNRESET)
+		s->unread = true;
+	return err;
+}
+
 /* The slot's own killer had a second. execd may hold CAP_KILL: a command that was left CAP_SETUID can change
  * its uid. */
 static void help_kill(struct pool_slot *s)
@@ -156,6 +167,8 @@ static void on_report(struct pool_slot *s, const struct slot_report *r)
 	}
 	if (!s->running)
 		return;
+	s->loading = false;
+	s->unanswered = 0;
 	switch (r->type) {
 	case SLOT_REPORT_TOOK:
 		pool_emit(s, (struct slot_event){.kind = SLOT_TOOK});
@@ -189,7 +202,7 @@ void pool_drain(struct pool_slot *s)
 	struct slot_report r;
 	int n;
 
-	while (s->source.fd >= 0 && (n = slot_report_receive(s->source.fd, &r)) != -EAGAIN) {
+	while (s->source.fd >= 0 && (n = slot_report_receive(s->source.fd, &r, &s->unread)) != -EAGAIN) {
 		if (n > 0) {
 			on_report(s, &r);
 			continue;
@@ -301,7 +314,8 @@ void pool_on_cloned(unsigned number, pid_t pid)
 	became_ready(s);
 }
 
-/* Counted, not timed: when all of us were frozen for a while, nobody was silent. */
+/* Counted, not timed: when all of us were frozen for a while, nobody was silent. Nothing is sent behind a
+ * command that has no answer yet: whether it was read must be seen, and its answer is as good as another. */
 static void ping(struct pool_slot *s)
 {
 	struct slot_order order = {.type = SLOT_ORDER_PING};
@@ -311,7 +325,7 @@ static void ping(struct pool_slot *s)
 	pool_drain(s);
 	if (s->unanswered >= LIMIT_SLOT_SILENT_MS / LIMIT_SLOT_PING_MS)
 		pool_destroy(s, "silent");
-	else if (s->source.fd >= 0 && slot_order_send(s->source.fd, &order) == 0)
+	else if (s->source.fd >= 0 && (s->loading || pool_send(s, &order) == 0))
 		s->unanswered++;
 }
 

@@ -26,9 +26,12 @@ struct pool_slot {
 	int pidfd;
 	pid_t warden; /* that cloned it: its witness, where it kills by landlock */
 	bool ready;
-	bool running; /* an exec whose last event is still to come */
-	bool killed;  /* slots_kill was passed on */
-	bool dead;    /* reaped under its exec; its orphans are being swept */
+	bool running;     /* an exec whose last event is still to come */
+	bool killed;      /* slots_kill was passed on */
+	bool loading;     /* the last order is a part of the command, and has no answer yet */
+	bool unread;      /* it died without having read the last order */
+	uint32_t missing; /* bytes of the command that it was not given yet */
+	bool dead;        /* reaped under its exec; its orphans are being swept */
 	bool abandoned;
 	unsigned unanswered; /* pings in a row */
 	uint64_t minded_at;  /* order among the minders */
@@ -68,6 +71,8 @@ void pool_leave(struct pool_slot *s);
 /* The slot is beyond use (stopped, silent, broke the protocol): SIGKILL. All else follows when it is reaped.
  */
 void pool_destroy(struct pool_slot *s, const char *why);
+/* Sends. 0 or -errno: it was not sent. */
+int pool_send(struct pool_slot *s, const struct slot_order *order);
 /* Reads what the slot has said. */
 void pool_drain(struct pool_slot *s);
 void pool_free(struct pool_slot *s);

@@ -59,7 +59,7 @@ static void on_readable(struct loop_source *source, uint32_t events)
 
 	(void)source;
 	(void)events;
-	while (warden.source.fd >= 0 && (n = slot_report_receive(warden.source.fd, &r)) != -EAGAIN) {
+	while (warden.source.fd >= 0 && (n = slot_report_receive(warden.source.fd, &r, NULL)) != -EAGAIN) {
 		if (n > 0) {
 			on_report(&r);
 			continue;

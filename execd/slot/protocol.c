@@ -159,20 +159,26 @@ int slot_report_send(int fd, const struct slot_report *report, bool must)
 	return 0;
 }
 
-/* A peer that dies with orders unread leaves an error to be read once, before what it had reported. */
-static ssize_t receive_past_reset(int fd, struct msghdr *m)
+/* A peer that dies with orders unread leaves an error to be read once, before what it had reported: the
+ * kernel sets it when the last reference to its socket goes and something is left in its queue
+ * (unix_release_sock). */
+static ssize_t receive_past_reset(int fd, struct msghdr *m, bool *ret_unread)
 {
 	ssize_t n = recvmsg(fd, m, MSG_DONTWAIT);
 
-	return n < 0 && errno == ECONNRESET ? recvmsg(fd, m, MSG_DONTWAIT) : n;
+	if (n >= 0 || errno != ECONNRESET)
+		return n;
+	if (ret_unread)
+		*ret_unread = true;
+	return recvmsg(fd, m, MSG_DONTWAIT);
 }
 
-int slot_report_receive(int fd, struct slot_report *ret)
+int slot_report_receive(int fd, struct slot_report *ret, bool *ret_unread)
 {
 	uint8_t bytes[SLOT_REPORT_SIZE];
 	struct iovec iov = {bytes, sizeof bytes};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n = receive_past_reset(fd, &m);
+	ssize_t n = receive_past_reset(fd, &m, ret_unread);
 
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;

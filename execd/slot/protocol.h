@@ -69,7 +69,8 @@ struct slot_report {
 /* A connected pair, both ends CLOEXEC. execd's end does not block and takes no descriptors. 0 or -errno. */
 int slot_pair(int *ret_execd, int *ret_other);
 
-/* execd. Never waits. 0, -EAGAIN (the other side does not read), or -errno. */
+/* execd. Never waits. 0, -EAGAIN (the other side does not read), or -errno: the order was not sent.
+ * -ECONNRESET says what ret_unread of slot_report_receive does, of the orders before; it is said once. */
 int slot_order_send(int fd, const struct slot_order *order);
 
 /* Slot, warden. Waits unless nothing has come (no_wait). buf: SLOT_ORDER_MAX bytes. 1: an order; 0: end of
@@ -80,8 +81,9 @@ int slot_order_receive(int fd, uint8_t *buf, bool no_wait, struct slot_order *re
  */
 int slot_report_send(int fd, const struct slot_report *report, bool must);
 
-/* execd. 1: a report; 0: end of file; -EAGAIN; -EPROTO for what is none; else -errno. */
-int slot_report_receive(int fd, struct slot_report *ret);
+/* execd. 1: a report; 0: end of file; -EAGAIN; -EPROTO for what is none; else -errno. *ret_unread (may be
+ * NULL) becomes true once: the other side is gone and has not read all orders, at least not the last one. */
+int slot_report_receive(int fd, struct slot_report *ret, bool *ret_unread);
 
 /* The codec of a report; decode returns 0 or -EPROTO. */
 void slot_report_encode(uint8_t out[SLOT_REPORT_SIZE], const struct slot_report *report);

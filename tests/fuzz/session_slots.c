@@ -82,6 +82,10 @@ bool session_slots_speak(unsigned number, uint8_t choice)
 	struct slot *s = &pool[number % SESSION_SLOTS];
 
 	number %= SESSION_SLOTS;
+	if (s->phase == LOADING && choice == 254) {
+		say(number, (struct slot_event){.kind = SLOT_UNREAD}, FAILED);
+		return true;
+	}
 	if (has_exec(s) && choice == 255) {
 		say(number, (struct slot_event){.kind = SLOT_DIED}, DIED);
 		return true;

@@ -22,7 +22,7 @@ static char *environment[] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (ch
 
 static void on_event(void *owner, const struct slot_event *e)
 {
-	static const char letters[] = "tsFxEamdR";
+	static const char letters[] = "tsFxEamdUR";
 	struct rig_exec *x = &rig_execs[e->slot];
 	size_t n = strlen(x->order);
 

@@ -29,7 +29,7 @@ struct rig_exec {
 	uint32_t given;
 	bool by_kill;
 	bool oom;
-	char order[64];           /* the kinds of events in their order, a letter each: tsFxEamdR */
+	char order[64];           /* the kinds of events in their order, a letter each: tsFxEamdUR */
 	char out[RIG_OUTPUT + 1]; /* NUL-terminated */
 	char err[RIG_OUTPUT + 1];
 };

@@ -196,8 +196,8 @@ Test(slots, die_of_a_command_above_the_limit)
 
 	start();
 	slot = rig_run_pieces(text, LIMIT_COMMAND + 1, 60000);
-	rig_until(slot, SLOT_EMPTY);
-	cr_assert_str_eq(rig_execs[slot].order, "dE");
+	rig_until(slot, SLOT_UNREAD);
+	cr_assert_str_eq(rig_execs[slot].order, "U");
 	rig_release(slot);
 	run_long(1000, 60000);
 	rig_stop();

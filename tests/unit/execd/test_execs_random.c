@@ -222,6 +222,12 @@ static void slot_step(void)
 		dying_step(slot);
 		return;
 	}
+	if (pick(20) == 0 && (phase == WANTS || phase == STARTING)) {
+		m.slots[slot].phase = NOTHING;
+		m.runs_of[run_of_slot[slot]]--;
+		slot_says(SLOT_UNREAD, slot);
+		return;
+	}
 	if (pick(20) == 0 && fake.slots[slot] == FAKE_TAKEN) {
 		m.slots[slot].dead = true;
 		slot_says(SLOT_DIED, slot);

@@ -94,7 +94,7 @@ Test(slot_protocol, the_end_is_seen_on_both_sides)
 
 	cr_assert_eq(slot_pair(&other_execd, &other_slot), 0);
 	close(other_slot);
-	cr_assert_eq(slot_report_receive(other_execd, &report), 0);
+	cr_assert_eq(slot_report_receive(other_execd, &report, NULL), 0);
 	cr_assert_eq(slot_order_send(other_execd, &(struct slot_order){.type = SLOT_ORDER_KILL}), -EPIPE);
 	close(execd_end);
 	cr_assert_eq(slot_order_receive(slot_end, buf, false, &order), 0);
@@ -112,9 +112,9 @@ Test(slot_protocol, a_report_arrives_as_sent)
 				    .left_stderr = 3,
 				};
 
-	cr_assert_eq(slot_report_receive(execd_end, &got), -EAGAIN);
+	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), -EAGAIN);
 	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
-	cr_assert_eq(slot_report_receive(execd_end, &got), 1);
+	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), 1);
 	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
 	cr_assert(got.by_kill);
 	cr_assert_eq(got.value, 0x80000001);
@@ -127,14 +127,39 @@ Test(slot_protocol, a_report_arrives_as_sent)
 Test(slot_protocol, the_last_reports_of_the_dead_are_read)
 {
 	struct slot_report got, report = {.type = SLOT_REPORT_EXITED, .value = 7};
+	bool unread = false;
 
 	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
 	cr_assert_eq(slot_order_send(execd_end, &(struct slot_order){.type = SLOT_ORDER_PING}), 0);
 	close(slot_end);
-	cr_assert_eq(slot_report_receive(execd_end, &got), 1);
+	cr_assert_eq(slot_report_receive(execd_end, &got, &unread), 1);
+	cr_assert(unread);
 	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
 	cr_assert_eq(got.value, 7);
-	cr_assert_eq(slot_report_receive(execd_end, &got), 0);
+	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), 0);
+}
+
+/* Of the last order only, and said once: by what is asked first. */
+Test(slot_protocol, an_order_that_the_dead_had_not_read_is_told)
+{
+	struct slot_order order, ping = {.type = SLOT_ORDER_PING};
+	struct slot_report got;
+	bool unread = false;
+	int other_execd, other_slot;
+
+	cr_assert_eq(slot_order_send(execd_end, &ping), 0);
+	cr_assert_eq(slot_order_receive(slot_end, buf, true, &order), 1);
+	close(slot_end);
+	cr_assert_eq(slot_report_receive(execd_end, &got, &unread), 0);
+	cr_assert(!unread, "it had read all");
+	cr_assert_eq(slot_pair(&other_execd, &other_slot), 0);
+	cr_assert_eq(slot_order_send(other_execd, &ping), 0);
+	close(other_slot);
+	cr_assert_eq(slot_order_send(other_execd, &ping), -ECONNRESET);
+	cr_assert_eq(slot_order_send(other_execd, &ping), -EPIPE);
+	cr_assert_eq(slot_report_receive(other_execd, &got, &unread), 0);
+	cr_assert(!unread);
+	close(other_execd);
 }
 
 Test(slot_protocol, reports_that_are_none_are_refused)
@@ -185,5 +210,5 @@ Test(slot_protocol, execd_takes_no_descriptors)
 	/* From Linux 6.16 on it does not even leave the sender. */
 	if (sendmsg(slot_end, &m, 0) < 0)
 		return;
-	cr_assert_eq(slot_report_receive(execd_end, &r), -EPROTO);
+	cr_assert_eq(slot_report_receive(execd_end, &r, NULL), -EPROTO);
 }
