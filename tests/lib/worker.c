@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PLAIN 65532
 
 static bool overrides(const char *const *settings, const char *entry)
 {
@@ -140,6 +143,15 @@ void worker_start_program(struct worker *worker, struct relay *relay, const char
 			  const char *const *settings)
 {
 	start(worker, relay, program_built(name), settings, NULL);
+}
+
+void worker_without_privilege(void)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(PLAIN, PLAIN, PLAIN) < 0 ||
+	    setresuid(PLAIN, PLAIN, PLAIN) < 0)
+		_exit(126);
+	/* It goes with a change of user. */
+	prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
 }
 
 unsigned worker_said_times(const struct worker *worker, const char *text)

@@ -44,6 +44,9 @@ void worker_start_prepared(struct worker *worker, struct relay *relay, const cha
 void worker_start_program(struct worker *worker, struct relay *relay, const char *name,
 			  const char *const *settings);
 
+/* CHILD: such a prepare, for root: uid and gid 65532 and no privilege, as in a restricted pod. */
+void worker_without_privilege(void);
+
 /* A line with text has come on stderr. */
 bool worker_said(const struct worker *worker, const char *text);
 /* How many times. */

@@ -3,12 +3,9 @@
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 TestSuite(oom, .timeout = 120, .fini = stage_fini);
@@ -17,7 +14,6 @@ TestSuite(oom, .timeout = 120, .fini = stage_fini);
 #define LIMIT_96M  "100663296"
 #define SLOTS      4
 #define FAMILY     32
-#define TENANT     65532
 
 /* The line of an exec's end has all of these. */
 static void expect_log(struct stage *s, const struct relay_exec *exec, const char *const *fields)
@@ -119,21 +115,12 @@ Test(oom, ends_a_command_of_another_user_and_nothing_of_the_worker)
 		    NULL);
 }
 
-/* CHILD: no privilege at all, as in a restricted pod. The parent-death signal goes with a change of user. */
-static void become_plain(void)
-{
-	if (setgroups(0, NULL) < 0 || setresgid(TENANT, TENANT, TENANT) < 0 ||
-	    setresuid(TENANT, TENANT, TENANT) < 0)
-		_exit(126);
-	prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
-}
-
 Test(oom, ends_a_command_and_nothing_of_a_worker_without_privilege)
 {
-	in_a_cgroup(LIMIT_256M, press, WORKER_SETTINGS(), become_plain);
+	in_a_cgroup(LIMIT_256M, press, WORKER_SETTINGS(), worker_without_privilege);
 }
 
 Test(oom, ends_many_small_processes_before_any_of_the_worker)
 {
-	in_a_cgroup(LIMIT_96M, press_by_many, WORKER_SETTINGS(), become_plain);
+	in_a_cgroup(LIMIT_96M, press_by_many, WORKER_SETTINGS(), worker_without_privilege);
 }

@@ -137,6 +137,14 @@ Test(tenant, kill_of_one_user_in_a_container)
 	expect_rights(kill_all, geteuid() == 0 ? &root_kill : &one_kill);
 }
 
+Test(tenant, keep_of_two_users_in_a_container)
+{
+	need_root();
+	need_scopes();
+	outer_container();
+	expect_rights(keep_apart, &apart_keep);
+}
+
 Test(tenant, kill_of_two_users_in_a_container)
 {
 	need_root();
@@ -145,13 +153,26 @@ Test(tenant, kill_of_two_users_in_a_container)
 	expect_rights(kill_apart, &apart_kill);
 }
 
-Test(tenant, one_user_without_landlock)
+Test(tenant, keep_of_one_user_without_landlock)
 {
 	outer_no_landlock();
 	expect_rights(keep, geteuid() == 0 ? &root_old : &one_old);
 }
 
-Test(tenant, two_users_without_landlock)
+Test(tenant, kill_of_one_user_without_landlock)
+{
+	outer_no_landlock();
+	expect_rights(kill_all, geteuid() == 0 ? &root_old : &one_old);
+}
+
+Test(tenant, keep_of_two_users_without_landlock)
+{
+	need_root();
+	outer_no_landlock();
+	expect_rights(keep_apart, &apart_old);
+}
+
+Test(tenant, kill_of_two_users_without_landlock)
 {
 	need_root();
 	outer_no_landlock();
@@ -160,27 +181,90 @@ Test(tenant, two_users_without_landlock)
 
 /* --- execd as process 1 --- */
 
-static void expect_rights_on_init(const char *const *settings, const char *rights)
+static void enter_pid_namespace(void)
 {
-	struct relay_exec *exec;
-	struct stage *s;
-
 	if (unshare(CLONE_NEWPID) < 0)
 		cr_skip_test("needs CAP_SYS_ADMIN");
-	need_scopes();
-	s = stage_open(settings);
+}
+
+/* prepare: as of worker_start_prepared. */
+static void expect_rights_on_init_of(void (*prepare)(void), const char *const *settings, const char *rights)
+{
+	struct stage *s = stage_prepare();
+	struct relay_exec *exec;
+
+	worker_start_prepared(&s->worker, s->relay, settings, prepare);
+	stage_reattach(s);
 	exec = stage_exec(s, "%s init=1:%d", program_built("tests/tenant"), s->worker.pid);
 	stage_expect_end(exec, 0);
 	expect(exec, "init", rights);
 	stage_close(s);
 }
 
+static void expect_rights_on_init(const char *const *settings, const char *rights)
+{
+	expect_rights_on_init_of(NULL, settings, rights);
+}
+
 Test(tenant, init_of_one_user)
 {
+	enter_pid_namespace();
+	need_scopes();
 	expect_rights_on_init(keep, "....co");
+}
+
+Test(tenant, init_of_one_user_that_kills_all)
+{
+	enter_pid_namespace();
+	need_scopes();
+	expect_rights_on_init(kill_all, "....co");
 }
 
 Test(tenant, init_of_two_users)
 {
+	enter_pid_namespace();
+	need_scopes();
 	expect_rights_on_init(keep_apart, NOTHING);
+}
+
+Test(tenant, init_of_two_users_that_kills_all)
+{
+	enter_pid_namespace();
+	need_scopes();
+	expect_rights_on_init(kill_apart, NOTHING);
+}
+
+Test(tenant, init_of_one_user_without_landlock)
+{
+	enter_pid_namespace();
+	outer_no_landlock();
+	expect_rights_on_init(keep, "s...co");
+}
+
+Test(tenant, init_of_two_users_without_landlock)
+{
+	enter_pid_namespace();
+	outer_no_landlock();
+	expect_rights_on_init(kill_apart, NOTHING);
+}
+
+Test(tenant, init_of_one_unprivileged_user)
+{
+	enter_pid_namespace();
+	need_scopes();
+	expect_rights_on_init_of(worker_without_privilege, keep, "....c.");
+}
+
+Test(tenant, init_of_one_unprivileged_user_that_kills_all)
+{
+	enter_pid_namespace();
+	need_scopes();
+	expect_rights_on_init_of(worker_without_privilege, kill_all, "....c.");
+}
+
+Test(tenant, init_of_one_unprivileged_user_without_landlock)
+{
+	enter_pid_namespace();
+	outer_no_landlock();
+	expect_rights_on_init_of(worker_without_privilege, keep, "s...c.");
 }
