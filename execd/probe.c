@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,12 +34,13 @@ static bool look_up(const char *path, const char *name, char *ret)
 }
 
 /* CHILD. A folder that was deleted can be entered, but no program finds itself there: bash complains before
- * each command. The kernel says so in any file system; the count of links does not. */
+ * each command. The kernel says so in any file system; the count of links does not. getcwd(3) may allocate.
+ */
 static int enter(int fd)
 {
 	char path[PATH_MAX];
 
-	if (fchdir(fd) < 0 || (!getcwd(path, sizeof path) && errno == ENOENT))
+	if (fchdir(fd) < 0 || (syscall(SYS_getcwd, path, sizeof path) < 0 && errno == ENOENT))
 		return -errno;
 	return 0;
 }
