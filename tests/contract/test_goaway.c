@@ -1,4 +1,5 @@
-/* grpc-client.md 13, design.md "GOAWAY". */
+/* grpc-client.md 13, design.md "GOAWAY".
+ * valgrind: pipes are open at the end */
 #include "tests/lib/stage.h"
 
 #include "common/clock.h"

@@ -1,6 +1,7 @@
 /* grpc-client.md 24: what someone else keeps up to date (the token, the roots, the client's certificate and
  * key) is used as it is at each dial, and nothing of before is left. Files are replaced as programs do it, by
- * rename, and as Kubernetes does it, by another target for the symlink ..data. */
+ * rename, and as Kubernetes does it, by another target for the symlink ..data.
+ * valgrind: not run: nearly thirty dials with TLS, as in test_tls and test_dial_tls, and seconds each */
 #include "common/clock.h"
 #include "common/fd.h"
 #include "tests/lib/certs.h"
