@@ -228,6 +228,7 @@ bool records_ready(const struct records *r)
 void records_goaway(struct records *r)
 {
 	r->goaway_owed = true;
+	r->readable = true; /* the next pass comes at once, and pays */
 }
 
 void records_closed(struct records *r, const struct channel_closed *closed)

@@ -71,7 +71,9 @@ static int submit(struct records *r)
 {
 	int err = records_push(r);
 
-	if (err < 0 && err != -EAGAIN)
+	if (err == -EAGAIN)
+		r->readable = true; /* the next pass comes at once, and has the channel watched */
+	else if (err < 0)
 		r->fault = CHANNEL_CLOSE_INTERNAL;
 	return 0;
 }

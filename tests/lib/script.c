@@ -53,6 +53,15 @@ static uint64_t next_later_ms(void)
 	return UINT64_MAX;
 }
 
+/* To execd; a full table of what it has not answered is what it knows of. */
+static bool is_anything_owed(void)
+{
+	const struct records *r = &script_records;
+
+	return r->owed > 0 || r->goaway_owed ||
+	       (r->pending.kind != FRAMES_NOTHING && r->works.asked < WORK_ASKED_MAX);
+}
+
 int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 {
 	uint64_t next = next_later_ms();
@@ -64,6 +73,8 @@ int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 	if (n != 0 || timeout_ms == 0)
 		return n;
 	cr_assert(timeout_ms > 0 || next != UINT64_MAX, "nothing would ever wake it");
+	cr_assert(script_records.watching || !is_anything_owed(),
+		  "it waits although execd is to be told something");
 	cr_assert_lt(passed_ms(), LONGEST_MS, "it does not end");
 	if (timeout_ms > 0 && now_ms + (uint64_t)timeout_ms < next) {
 		now_ms += (uint64_t)timeout_ms;

@@ -184,3 +184,25 @@ Test(attach_time, no_ping_while_execd_holds_us_up)
 	cr_assert_eq(script_sent(SCRIPT_PING, 0), 0);
 	script_end();
 }
+
+/* Execd reads nothing: what waits for it goes as soon as there is room, not with the next ALIVE. That nothing
+ * is owed without the channel being watched is checked by the script, whenever it waits. */
+Test(attach_time, a_full_channel_is_watched_and_a_goaway_is_told_at_once)
+{
+	script_begin();
+	script_response();
+	for (unsigned i = 0; i < 20000; i++)
+		script_message(0, "\x12\x02\x08\x07", 4);
+	script.silent = true;
+	script.drain_ms = MINUTE;
+	script_run();
+	cr_assert(script_records.watching);
+	cr_assert_eq(script_attach.closed.close_class, CHANNEL_CLOSE_DRAINED);
+	script_end();
+	script_begin();
+	script_response();
+	script_later(1000);
+	script_goaway(1, 0, "");
+	script.silent = true;
+	script_expect("GOAWAY, then silence", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+}
