@@ -2,8 +2,10 @@
 #include "tests/lib/stage.h"
 
 #include "common/clock.h"
+#include "common/landlock.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,5 +140,27 @@ Test(background, counts_no_time_in_which_the_relay_did_not_read)
 	relay_hold_window(s->attached, false);
 	stage_expect_end(exec, 1);
 	cr_assert_eq(exec->out_bytes, 300005u);
+	stage_close(s);
+}
+
+/* A limit that the manual names: a Landlock domain cannot be entered again, so what an old warden's slots
+ * left is out of the reach of commands of the new one's. Only the worker ends it. */
+Test(background, is_out_of_reach_after_the_warden_was_replaced)
+{
+	pid_t warden;
+	struct stage *s;
+
+	if (landlock_abi() < 6)
+		cr_skip_test("no scopes of Landlock");
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep", "WORKER_MAX_CONCURRENT=1"));
+	stage_expect_end(stage_exec(s, "sleep %s >/dev/null 2>&1 & echo $! >'%s/pid'", s->mark, s->folder),
+			 0);
+	stage_expect_end(stage_exec(s, "kill -0 $(cat '%s/pid')", s->folder), 0);
+	warden = process_child(s->worker.pid, "warden");
+	process_kill(warden, SIGKILL);
+	cr_assert(process_wait_dead(s->relay, warden, STAGE_WAIT_MS));
+	stage_expect_end(stage_exec(s, "kill -KILL $PPID; sleep 1"), -1);
+	stage_expect_end(stage_exec(s, "kill -0 $(cat '%s/pid')", s->folder), 1);
+	cr_assert_eq(process_count(s->mark), 1);
 	stage_close(s);
 }
