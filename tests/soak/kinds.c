@@ -210,7 +210,7 @@ static void chains(struct soak_exec *e)
 
 static void leaves_server(struct soak_exec *e)
 {
-	e->keeps = true;
+	e->keeps = e->lasts = true;
 	prints(&e->out, 0, "started\n");
 	does(e, "sleep $m %s& echo $! >>'%s'; echo started; exit %d",
 	     dice_chance(60) ? ">/dev/null 2>&1 " : "", soak.kept, e->code);
@@ -228,7 +228,7 @@ static void leaves_printer(struct soak_exec *e)
 
 static void leaves_stopped(struct soak_exec *e)
 {
-	e->keeps = true;
+	e->keeps = e->lasts = true;
 	does(e, "sleep $m & echo $! >>'%s'; kill -STOP $!; exit %d", soak.kept, e->code);
 }
 
@@ -349,6 +349,17 @@ void kinds_refused(struct soak_exec *e, uint64_t id)
 {
 	prepare(e, id, 0);
 	has_nul(e);
+}
+
+/* What there may be too much of. */
+static void (*const crowds[SOAK_CROWDS])(struct soak_exec *exec) = {leaves_server, has_big_input, quick,
+								    floods};
+
+void kinds_crowd(struct soak_exec *e, uint64_t id, uint32_t crowd)
+{
+	prepare(e, id, 0);
+	e->code = (int32_t)dice(200);
+	crowds[crowd](e);
 }
 
 void kinds_fill(struct soak_exec *e, uint64_t id, unsigned variant)

@@ -108,7 +108,13 @@ static struct soak_exec *some_last(void)
 
 static void burst(void)
 {
-	uint32_t count = dice(30);
+	static const uint32_t most[SOAK_CROWDS] = {22, 8, 90, 5};
+	uint32_t count = dice(30), crowd = dice(SOAK_CROWDS);
+
+	if (dice_chance(50)) {
+		model_send_crowd(crowd, most[crowd]);
+		return;
+	}
 
 	while (count-- > 0)
 		model_send();
@@ -119,7 +125,7 @@ static void step(void)
 	uint32_t what = dice(100);
 	struct soak_exec *e = some_last();
 
-	if (what < 44)
+	if (what < 43)
 		model_send();
 	else if (what < 46)
 		burst();
@@ -176,6 +182,7 @@ static void settle(void)
 static void rest(void)
 {
 	settle();
+	model_judge_kept();
 	if (soak.warden_killed)
 		census_end_kept();
 	model_send_command("for p in $(cat '%s'); do kill -KILL $p; done 2>/dev/null; : >'%s'", soak.kept,

@@ -11,7 +11,7 @@
 
 #define BYTES_MAX 50000u
 
-static struct soak_exec *newest(uint64_t id)
+struct soak_exec *model_newest(uint64_t id)
 {
 	if (id < soak.first_id || id - soak.first_id >= SOAK_EXECS + 2)
 		return NULL;
@@ -22,14 +22,14 @@ static struct soak_exec *newest(uint64_t id)
 	return NULL;
 }
 
-static bool is_here(const struct soak_exec *e)
+bool model_is_here(const struct soak_exec *e)
 {
 	return soak.stage->attached && e->attach == soak.stage->attached->number;
 }
 
 static bool is_open(const struct soak_exec *e)
 {
-	return e->pending > 0 && is_here(e);
+	return e->pending > 0 && model_is_here(e);
 }
 
 /* Work of one id ends in the order in which it came. */
@@ -58,7 +58,7 @@ unsigned model_owed(void)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < soak.count; i++)
-		count += is_here(&soak.execs[i]) ? soak.execs[i].owed : 0;
+		count += model_is_here(&soak.execs[i]) ? soak.execs[i].owed : 0;
 	return count;
 }
 
@@ -132,6 +132,15 @@ void model_send(void)
 	send_new(e);
 }
 
+void model_send_crowd(uint32_t crowd, uint32_t count)
+{
+	soak_note("crowd %u of %u", crowd, count);
+	while (count-- > 0 && soak.count < SOAK_EXECS) {
+		kinds_crowd(&soak.execs[soak.count], soak.stage->last_id + 1, crowd);
+		send_new(&soak.execs[soak.count]);
+	}
+}
+
 void model_send_command(const char *format, ...)
 {
 	struct soak_exec *e = &soak.execs[soak.count];
@@ -156,7 +165,7 @@ struct soak_exec *model_send_refused(void)
 
 bool model_is_last(const struct soak_exec *e)
 {
-	return newest(e->request.req_id) == e;
+	return model_newest(e->request.req_id) == e;
 }
 
 void model_send_again(struct soak_exec *e)
@@ -188,7 +197,7 @@ void model_abort(struct soak_exec *e)
 {
 	soak_note("abort %" PRIu64, e->request.req_id);
 	soak.totals->aborts++;
-	for (struct soak_exec *each = newest(e->request.req_id); each; each = each->older)
+	for (struct soak_exec *each = model_newest(e->request.req_id); each; each = each->older)
 		each->aborted = each->aborted || is_open(each);
 	relay_abort(soak.stage->attached, e->request.req_id);
 }
@@ -196,7 +205,7 @@ void model_abort(struct soak_exec *e)
 void model_hit(void)
 {
 	soak.deaths = deaths_told() + 1;
-	soak.slots_hit = true;
+	soak.slots_hit = soak.round_hit = true;
 	for (unsigned i = 0; i < soak.count; i++)
 		soak.execs[i].hit = soak.execs[i].hit || soak.execs[i].pending > 0;
 }
@@ -212,7 +221,7 @@ void model_lost(void)
 	for (unsigned i = 0; i < soak.count; i++) {
 		struct soak_exec *e = &soak.execs[i];
 
-		if (!is_here(e))
+		if (!model_is_here(e))
 			continue;
 		/* A relay that goes away is left when all that it had sent before is answered. */
 		if (e->owed > 0 && soak.goaway && e->before_goaway && !soak.cut)
@@ -230,7 +239,7 @@ void model_lost(void)
 static void on_chunk(void *owner, const struct relay_worker *worker, uint64_t id, int stream,
 		     const uint8_t *data, size_t size)
 {
-	struct soak_exec *e = oldest_open(newest(id));
+	struct soak_exec *e = oldest_open(model_newest(id));
 	uint64_t *at;
 
 	(void)owner;
@@ -337,7 +346,7 @@ static void judge_death(const struct soak_exec *e, const struct relay_terminal *
 static void on_terminal(void *owner, const struct relay_worker *worker, uint64_t id,
 			const struct relay_terminal *what)
 {
-	struct soak_exec *last = newest(id), *e = oldest_open(last);
+	struct soak_exec *last = model_newest(id), *e = oldest_open(last);
 
 	(void)owner;
 	(void)worker;
@@ -375,68 +384,4 @@ const struct relay_observer *model_observer(void)
 	static const struct relay_observer observer = {.chunk = on_chunk, .terminal = on_terminal};
 
 	return &observer;
-}
-
-/* --- the end of a round --- */
-
-static void count_run(uint64_t id, unsigned variant)
-{
-	struct soak_exec *e = newest(id);
-
-	while (e && e->variant != variant)
-		e = e->older;
-	if (!e)
-		soak_blame("%" PRIu64 ".%u ran in another round than it was sent", id, variant);
-	else
-		e->runs++;
-}
-
-static void read_runs(void)
-{
-	FILE *f = fopen(soak.ran, "re");
-	unsigned variant;
-	uint64_t id;
-
-	if (!f)
-		return;
-	fseeko(f, soak.ran_read, SEEK_SET);
-	while (fscanf(f, "%" SCNu64 " %u\n", &id, &variant) == 2)
-		count_run(id, variant);
-	soak.ran_read = ftello(f);
-	fclose(f);
-}
-
-static void judge_runs(const struct soak_exec *e)
-{
-	/* An End{-1} may have come before it started, and a timeout before bash has come to its first line.
-	 */
-	bool must = e->decided && e->decided_code >= 0 && !e->decided_message[0];
-
-	if (e->runs > 1 + e->lost || (must && e->runs == 0) || (e->natural == SOAK_REFUSED && e->runs > 0))
-		soak_blame("%" PRIu64 ".%u ran %u times; lost %u times, %s", e->request.req_id, e->variant,
-			   e->runs, e->lost, e->decided ? "decided" : "not decided");
-}
-
-void model_judge(void)
-{
-	read_runs();
-	for (unsigned i = 0; i < soak.count; i++) {
-		judge_runs(&soak.execs[i]);
-		if (!soak.execs[i].decided && is_here(&soak.execs[i]) && soak.execs[i].owed > 0)
-			soak_blame("%" PRIu64 " is not answered", soak.execs[i].request.req_id);
-	}
-}
-
-void model_forget(void)
-{
-	for (unsigned i = 0; i < soak.count; i++) {
-		if (!soak.execs[i].older)
-			relay_forget(soak.execs[i].record);
-		kinds_free(&soak.execs[i]);
-	}
-	soak.count = 0;
-	soak.first_id = soak.stage->last_id + 1;
-	soak.busy_max = 0;
-	soak.deaths = 0;
-	soak.held_max = 0;
 }

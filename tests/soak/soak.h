@@ -62,6 +62,7 @@ struct soak_exec {
 	struct soak_output out, err;
 	bool open_ended; /* any prefix of its output will do */
 	bool keeps;      /* leaves something in the background */
+	bool lasts;      /* which does not end by itself */
 
 	/* What happened to it. */
 	bool aborted;
@@ -90,6 +91,9 @@ void kinds_fill(struct soak_exec *exec, uint64_t id, unsigned variant);
 /* Bytes from and on of a stream are these. */
 bool kinds_match(const struct soak_output *output, uint64_t from, const uint8_t *data, size_t size);
 void kinds_free(struct soak_exec *exec);
+/* One of a crowd: servers left behind, big inputs, short ones, floods. */
+#define SOAK_CROWDS 4u
+void kinds_crowd(struct soak_exec *exec, uint64_t id, uint32_t crowd);
 /* A command of the soak's own, that exits with 0 and prints nothing. */
 void kinds_command(struct soak_exec *exec, uint64_t id, const char *command);
 /* One that is refused at once. */
@@ -125,6 +129,7 @@ struct soak {
 	bool stalled;
 	bool warden_killed; /* in this life */
 	bool slots_hit;     /* in this life */
+	bool round_hit;     /* in this round */
 	unsigned deaths;    /* of slots and wardens, that execd will have told of when it knows of all */
 	unsigned busy_max;  /* most that were open at once since the last rest */
 	size_t held_max;    /* bytes of theirs */
@@ -151,11 +156,16 @@ void soak_wait(bool (*done)(const void *arg), const void *arg, uint64_t timeout_
 
 const struct relay_observer *model_observer(void);
 void model_send(void); /* a new exec */
+void model_send_crowd(uint32_t crowd, uint32_t count);
 void model_send_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct soak_exec *model_send_refused(void);
 void model_send_again(struct soak_exec *exec); /* a redelivery */
 void model_reuse(struct soak_exec *older);     /* its id for other work */
 void model_abort(struct soak_exec *exec);
+/* The last of an id, of this round. NULL: there is none. */
+struct soak_exec *model_newest(uint64_t id);
+/* It was sent last on the connection that is there now. */
+bool model_is_here(const struct soak_exec *exec);
 /* No other work came under its id since. */
 bool model_is_last(const struct soak_exec *exec);
 /* A GOAWAY goes out before what waits in the relay. */
@@ -167,6 +177,8 @@ unsigned model_owed(void);
 unsigned model_open(void);
 /* All that is open may end by the fault that comes now, and so may what is sent before execd has seen it. */
 void model_hit(void);
+/* What finished commands left behind with keep lives. */
+void model_judge_kept(void);
 /* Reads which commands have run, and judges the round. Nothing is open. */
 void model_judge(void);
 void model_forget(void);
