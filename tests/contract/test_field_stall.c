@@ -1,5 +1,5 @@
 /* Rows of "right in the field" about a relay that reads slowly or not at all, and about much at a time:
- * test_field.c has the list. */
+ * test_field.c has the list. valgrind: not run: netd's memory is bounded here */
 #include "tests/lib/stage.h"
 
 #include "common/clock.h"

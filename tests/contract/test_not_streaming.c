@@ -1,4 +1,4 @@
-/* contract.md 6: streaming = false. */
+/* contract.md 6: streaming = false. valgrind: pipes are open at the end */
 #include "tests/lib/stage.h"
 
 #include "common/limits.h"
