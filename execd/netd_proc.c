@@ -38,6 +38,7 @@ static struct {
 	bool goaway;
 	bool dismissed;      /* by us, who have said why: how it ends says nothing */
 	bool stopped;        /* no further attempt */
+	bool suspect;        /* it broke the rules: it may have left a child */
 	bool due;            /* the wait is over, the old process is not */
 	uint8_t close_class; /* as CLOSED said, 0: it said nothing */
 	struct loop_timer redial;
@@ -140,6 +141,9 @@ static void lose(const char *violation)
 		log_error("netd broke the rules of the channel: killed", LOG_STR("violation", violation),
 			  LOG_I64("pid", np.pid));
 		netd_proc_kill();
+		np.suspect = np.pid > 0;
+		if (!np.suspect)
+			slots_sweep();
 	}
 	execs_stream_lost();
 	end_attempt(violation ? "violation" : said ? said : "eof");
@@ -326,6 +330,8 @@ bool netd_proc_reap(pid_t pid, int wait_status)
 	log_death(pid, wait_status);
 	np.pid = 0;
 	slots_spare(0);
+	if (np.suspect)
+		slots_sweep();
 	loop_timer_stop(np.loop, &np.watch);
 	/* Its last records may still be in the channel: the loop reads them, then the end of file, which does
 	 * not come where it left a child that holds its end. */

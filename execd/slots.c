@@ -282,8 +282,11 @@ void slots_abandon(unsigned slot)
 void slots_spare(pid_t pid)
 {
 	pool.spared = pid;
-	if (pid == 0)
-		orphans_look();
+}
+
+void slots_sweep(void)
+{
+	orphans_look();
 }
 
 /* Orders are read one after the other, so one that is unread leaves all that were sent after it unread. When

@@ -129,8 +129,10 @@ void slots_abandon(unsigned slot);
  */
 const char *slots_reap(pid_t pid, int wait_status);
 
-/* A child of execd that is no slot and must be spared by the sweep of orphans: netd. 0: it is gone, and what
- * it left behind, should it have been able to fork, is swept. */
+/* A child of execd that is no slot and must be spared by the sweep of orphans: netd. 0: none. */
 void slots_spare(pid_t pid);
+
+/* Kills the children of execd that nobody knows: what a netd left that broke the rules. */
+void slots_sweep(void);
 
 #endif

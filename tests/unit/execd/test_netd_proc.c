@@ -32,7 +32,7 @@ static struct {
 	uint32_t numbers[256];
 	char texts[256][256];
 } channel;
-static unsigned spawned, spawn_errors, lost, goaways;
+static unsigned spawned, spawn_errors, lost, goaways, swept;
 static pid_t child, spared;
 static void (*goaway_idle)(void *owner);
 
@@ -125,6 +125,11 @@ void execs_goaway(void (*idle)(void *owner), void *owner)
 void slots_spare(pid_t pid)
 {
 	spared = pid;
+}
+
+void slots_sweep(void)
+{
+	swept++;
 }
 
 int netd_image_open(struct netd_image *ret)
@@ -307,7 +312,9 @@ Test(netd_proc, is_killed_for_a_violation)
 	attach();
 	records_close();
 	channel.events->lost(NULL, "sequence gap");
+	cr_assert_eq(swept, 0);
 	cr_assert_eq(WTERMSIG(reap(false)), SIGKILL);
+	cr_assert_eq(swept, 1);
 	cr_assert_eq(lost, 1);
 	cr_assert_eq(netd_proc_view()->violations, 1);
 	cr_assert_str_eq(netd_proc_view()->last_close, "violation");
@@ -361,8 +368,10 @@ Test(netd_proc, is_lost_though_its_end_of_the_channel_outlives_it)
 	advance(999);
 	channel.events->alive(NULL, &(struct channel_alive){0});
 	cr_assert_eq(lost, 0);
+	cr_assert_eq(swept, 0);
 	advance(1);
 	cr_assert_eq(lost, 1);
+	cr_assert_eq(swept, 1);
 	cr_assert_eq(netd_proc_view()->violations, 1);
 	cr_assert_eq(netd_proc_view()->state, NETD_PROC_WAITING);
 	advance(1000);
