@@ -1,5 +1,5 @@
-/* SANDBOX_SECCOMP_BPF: the file is read, and tried before anything depends on it. valgrind: not run: it would
- * be under the filter, too */
+/* SANDBOX_SECCOMP_BPF: the file is read, and tried before anything depends on it.
+ * valgrind: not run: it would be under the filter, too */
 #include "common/seccomp.h"
 #include "policy/policy.h"
 
