@@ -52,6 +52,13 @@ static pid_t worker(void)
 	return pid;
 }
 
+/* The new namespace has the old one's /proc here. */
+Test(init, says_that_a_sweep_is_blind)
+{
+	start();
+	cr_assert(strstr(p.said, "a kill and its proof (/proc is not of this PID namespace"), "%s", p.said);
+}
+
 Test(init, holds_nothing)
 {
 	char path[64], bytes[4096];

@@ -196,6 +196,7 @@ Test(start, checks_and_says_what_is_in_force)
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
 		cr_assert(strstr(p.said, said[i]), "no %s in: %s", said[i], p.said);
 	cr_assert_null(strstr(p.said, "s3cr3t"));
+	cr_assert_null(strstr(p.said, "/proc"), "%s", p.said);
 	status = program_run(&p, ARGS("--check"), ENV("RELAY_TLS=2"), NULL);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2);
 }
