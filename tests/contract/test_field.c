@@ -12,11 +12,11 @@
  *  20, 21, 22: test_field_world.c
  *  23: policy/test_workloads.c
  *  24: this file, test_dedup.c
- *  26: test_goaway.c, unit/netd/test_attach.c
- *  27: interop/test_middleboxes.py
+ *  26: test_goaway.c, test_long_silence.c, unit/netd/test_attach_ends.c
+ *  27: test_idle.c, test_long_idle.c, interop/test_middleboxes.py
  *  28: test_goaway.c
  *  29: test_shutdown.c
- *  30: test_field_clock.c
+ *  30: test_field_clock.c, test_long_clock.c, static/check_clock
  *  31: test_long_exits.c, unit/netd/test_long_heartbeats.c, unit/execd/test_netd_proc.c, test_execs_volume.c
  *  why an exec died: test_field_log.c
  */
