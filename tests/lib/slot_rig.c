@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,13 @@ static void on_event(void *owner, const struct slot_event *e)
 
 void rig_prepare(void)
 {
+	struct rlimit files;
+
+	/* As execd does: descriptors that commands of our uid have in flight count against it. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	rig_config =
 	    (struct config){.max_concurrent = 2, .bash = "/bin/bash", .command_environ = environment};
 	rig_config.cwd_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
