@@ -58,7 +58,7 @@ Test(slots_kill, sweep_leaves_nothing_where_each_exec_has_its_own)
 	kill_all_shapes();
 }
 
-Test(slots_kill, landlock_leaves_nothing)
+static void prepare_landlock(void)
 {
 	struct slots_plan plan;
 
@@ -67,6 +67,11 @@ Test(slots_kill, landlock_leaves_nothing)
 	slots_plan(&rig_config, &plan);
 	if (!plan.landlock_kill)
 		cr_skip_test("no Landlock scopes here");
+}
+
+Test(slots_kill, landlock_leaves_nothing)
+{
+	prepare_landlock();
 	kill_all_shapes();
 }
 
@@ -109,12 +114,6 @@ Test(slots_kill, sweep_ends_another_users_bomb_that_fills_its_cgroup)
 
 Test(slots_kill, landlock_ends_a_bomb_that_fills_its_cgroup)
 {
-	struct slots_plan plan;
-
-	rig_prepare();
-	rig_config.background_kill = true;
-	slots_plan(&rig_config, &plan);
-	if (!plan.landlock_kill)
-		cr_skip_test("no Landlock scopes here");
+	prepare_landlock();
 	kill_bomb_in_cgroup();
 }
