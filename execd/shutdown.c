@@ -39,6 +39,16 @@ static void on_end(struct loop_timer *timer, uint64_t now_ms)
 	sd.over = true;
 }
 
+/* Only ever earlier: whoever asks again must not get more time by it. */
+static void end_after(uint32_t drain_ms)
+{
+	uint64_t at = clock_now_ms() + drain_ms + LIMIT_SHUTDOWN_MS - LAST_STEPS_MS;
+
+	if (!sd.end.armed || at < sd.end.at_ms)
+		loop_timer_set(sd.loop, &sd.end, at);
+}
+
+/* The rest of the drain is for nobody now: what no kill reaches would sit it out. */
 static void on_idle(void *owner)
 {
 	(void)owner;
@@ -48,11 +58,7 @@ static void on_idle(void *owner)
 	netd_proc_leave();
 	slots_kill_all();
 	loop_timer_set(sd.loop, &sd.leave, clock_now_ms() + LEAVE_MS);
-}
-
-static void set_end(uint32_t drain_ms)
-{
-	loop_timer_set(sd.loop, &sd.end, clock_now_ms() + drain_ms + LIMIT_SHUTDOWN_MS - LAST_STEPS_MS);
+	end_after(0);
 }
 
 void shutdown_begin(struct loop *loop, uint32_t drain_ms, int exit_code)
@@ -60,8 +66,7 @@ void shutdown_begin(struct loop *loop, uint32_t drain_ms, int exit_code)
 	if (sd.begun) {
 		log_info("shutting down at once");
 		execs_shutdown(0, on_idle, NULL);
-		if (!sd.answered)
-			set_end(0);
+		end_after(0);
 		return;
 	}
 	sd.loop = loop;
@@ -72,7 +77,7 @@ void shutdown_begin(struct loop *loop, uint32_t drain_ms, int exit_code)
 	log_info("shutting down", LOG_U64("drain_ms", drain_ms),
 		 LOG_U64("running", execs_counters()->running),
 		 LOG_U64("waiting", execs_counters()->waiting));
-	set_end(drain_ms);
+	end_after(drain_ms);
 	netd_proc_stop_dialling();
 	execs_shutdown(drain_ms, on_idle, NULL);
 }

@@ -153,6 +153,30 @@ Test(shutdown, waits_as_long_as_the_drain_more)
 	cr_assert(done());
 }
 
+/* What no kill reaches is no reason to drain on. */
+Test(shutdown, has_no_drain_left_once_all_is_answered)
+{
+	shutdown_begin(&loop, 3600000, 0);
+	advance(10000);
+	idle(NULL);
+	netd_gone = true;
+	advance(LIMIT_SHUTDOWN_MS - 301);
+	cr_assert_not(done());
+	advance(1);
+	expect_done(0);
+}
+
+Test(shutdown, gets_no_more_time_by_being_asked_again_and_again)
+{
+	shutdown_begin(&loop, 0, 0);
+	for (unsigned ms = 0; ms < LIMIT_SHUTDOWN_MS - 300; ms += 100) {
+		cr_assert_not(done());
+		advance(100);
+		shutdown_begin(&loop, 0, 0);
+	}
+	expect_done(0);
+}
+
 Test(shutdown, ends_the_drain_when_it_is_asked_twice)
 {
 	shutdown_begin(&loop, 60000, 0);
