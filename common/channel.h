@@ -73,7 +73,7 @@ enum channel_key {
 	CHANNEL_KEY_PROXY_HOST,
 	CHANNEL_KEY_PROXY_PORT, /* u32 */
 	CHANNEL_KEY_NO_PROXY,
-	CHANNEL_KEY_CA_DIR,          /* SSL_CERT_DIR: a path that netd may read */
+	CHANNEL_KEY_CA_DIR,          /* SSL_CERT_DIR: paths that netd may read, with colons between */
 	CHANNEL_KEY_LOG_LEVEL,       /* u32: enum log_level */
 	CHANNEL_KEY_LOG_FORMAT,      /* u32: enum log_format */
 	CHANNEL_KEY_BACKGROUND_KILL, /* u32: 0 keep, 1 kill */

@@ -29,7 +29,7 @@ void log_init(const char *name, enum log_level level, enum log_format format)
 int log_parse_level(const char *s, enum log_level *ret_level)
 {
 	for (size_t i = 0; i < sizeof level_names / sizeof *level_names; i++) {
-		if (strcmp(s, level_names[i]) == 0) {
+		if (strcasecmp(s, level_names[i]) == 0) {
 			*ret_level = (enum log_level)i;
 			return 0;
 		}
@@ -39,9 +39,9 @@ int log_parse_level(const char *s, enum log_level *ret_level)
 
 int log_parse_format(const char *s, enum log_format *ret_format)
 {
-	if (strcmp(s, "text") == 0)
+	if (strcasecmp(s, "text") == 0)
 		*ret_format = LOG_FORMAT_TEXT;
-	else if (strcmp(s, "json") == 0)
+	else if (strcasecmp(s, "json") == 0)
 		*ret_format = LOG_FORMAT_JSON;
 	else
 		return -EINVAL;

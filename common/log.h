@@ -15,7 +15,7 @@ enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 /* name: static storage, "execd", "netd", "slot". */
 void log_init(const char *name, enum log_level level, enum log_format format);
 
-/* Parses LOG_LEVEL / LOG_FORMAT. 0 or -EINVAL. */
+/* Parses LOG_LEVEL / LOG_FORMAT, in any case. 0 or -EINVAL. */
 int log_parse_level(const char *s, enum log_level *ret_level);
 int log_parse_format(const char *s, enum log_format *ret_format);
 

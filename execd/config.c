@@ -1,5 +1,6 @@
 #include "execd/config.h"
 
+#include "common/no_proxy.h"
 #include "execd/config_parse.h"
 #include "execd/environment.h"
 #include "execd/user.h"
@@ -16,7 +17,10 @@ const char *const config_capabilities[] = {"bash", "rg", "base64", "file", "pyth
 struct reading {
 	struct config *c;
 	struct config_secrets *s;
-	char why[256]; /* for reasons that are not static */
+	char why[256];         /* for reasons that are not static */
+	const char *name;      /* as it is spelt here */
+	const char *proxy;     /* the same, of HTTPS_PROXY */
+	const char *bad_proxy; /* why that cannot be used; a fault only where it would be */
 };
 
 struct setting {
@@ -133,28 +137,25 @@ static const char *take_token(struct reading *r, const struct setting *s, const 
 	size_t n = strlen(value);
 
 	(void)s;
-	if (n > LIMIT_TOKEN) {
-		snprintf(r->why, sizeof r->why, "is longer than %u bytes", LIMIT_TOKEN);
-		return r->why;
-	}
+	if (n >= sizeof r->s->token)
+		return "is too long";
 	memcpy(r->s->token, value, n + 1);
-	return config_check_token(value, n);
+	return config_trim_token(r->s->token, n);
 }
 
 static const char *take_proxy(struct reading *r, const struct setting *s, const char *value)
 {
 	struct config_proxy p = {0};
-	const char *why = config_parse_proxy(value, &p);
 
 	(void)s;
-	if (!why) {
-		memcpy(r->c->proxy_host, p.host, sizeof p.host);
-		r->c->proxy_port = p.port;
-		memcpy(r->s->proxy_user, p.user, sizeof p.user);
-		memcpy(r->s->proxy_password, p.password, sizeof p.password);
-	}
+	r->proxy = r->name;
+	r->bad_proxy = config_parse_proxy(value, &p);
+	memcpy(r->c->proxy_host, p.host, sizeof p.host);
+	r->c->proxy_port = p.port;
+	memcpy(r->s->proxy_user, p.user, sizeof p.user);
+	memcpy(r->s->proxy_password, p.password, sizeof p.password);
 	explicit_bzero(&p, sizeof p);
-	return why;
+	return NULL;
 }
 
 static const char *take_user(struct reading *r, const struct setting *s, const char *value)
@@ -253,8 +254,11 @@ static const struct setting settings[] = {
 };
 
 /* The combinations that are wrong although each value is right. */
-static int check_together(const struct config *c, const struct config_secrets *s, struct config_error *e)
+static int check_together(const struct reading *r, struct config_error *e)
 {
+	const struct config *c = r->c;
+	const struct config_secrets *s = r->s;
+
 	if (s->token[0] && c->token_file[0])
 		return config_refuse(e, "SANDBOX_TOKEN",
 				     "and SANDBOX_TOKEN_FILE are both set; set one of them");
@@ -262,6 +266,8 @@ static int check_together(const struct config *c, const struct config_secrets *s
 		return config_refuse(e, "RELAY_KEY_FILE", "is set without RELAY_CERT_FILE");
 	if (c->cert_file[0] && !c->key_file[0])
 		return config_refuse(e, "RELAY_CERT_FILE", "is set without RELAY_KEY_FILE");
+	if (r->bad_proxy && !no_proxy_covers(c->no_proxy, c->relay_host, c->relay_port))
+		return config_refuse(e, r->proxy, "%s", r->bad_proxy);
 	return 0;
 }
 
@@ -283,16 +289,15 @@ int config_read(char *const environ_in[], struct config *ret, struct config_secr
 	*ret_secrets = (struct config_secrets){0};
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
 		const struct setting *s = &settings[i];
-		const char *name = s->name, *why;
-		const char *value = environment_get(environ_in, name);
+		const char *value = environment_get(environ_in, r.name = s->name), *why;
 
 		if (!value && s->alias)
-			value = environment_get(environ_in, name = s->alias);
+			value = environment_get(environ_in, r.name = s->alias);
 		why = value ? s->take(&r, s, value) : NULL;
 		if (why)
-			return config_refuse(ret_error, name, "%s", why);
+			return config_refuse(ret_error, r.name, "%s", why);
 	}
-	err = check_together(ret, ret_secrets, ret_error);
+	err = check_together(&r, ret_error);
 	if (err < 0)
 		return err;
 	if (!ret_secrets->token[0] && !ret->token_file[0])

@@ -1,5 +1,7 @@
 #include "execd/config_parse.h"
 
+#include "common/limits.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
@@ -202,14 +204,21 @@ const char *config_parse_proxy(const char *value, struct config_proxy *ret)
 	return why;
 }
 
-const char *config_check_token(const char *value, size_t size)
+const char *config_trim_token(char *token, size_t size)
 {
+	if (size > 0 && token[size - 1] == '\n') {
+		token[--size] = '\0';
+		if (size > 0 && token[size - 1] == '\r')
+			token[--size] = '\0';
+	}
 	if (size == 0)
 		return "is empty";
+	if (size > LIMIT_TOKEN)
+		return "is too long";
 	for (size_t i = 0; i < size; i++) {
-		if (value[i] == '\n' || value[i] == '\r')
+		if (token[i] == '\n' || token[i] == '\r')
 			return "has a newline inside";
-		if (value[i] < 0x20 || value[i] > 0x7e)
+		if (token[i] < 0x20 || token[i] > 0x7e)
 			return "has a byte outside 0x20 to 0x7e";
 	}
 	return NULL;

@@ -28,8 +28,9 @@ struct config_proxy {
 };
 const char *config_parse_proxy(const char *value, struct config_proxy *ret);
 
-/* What an HTTP header takes: bytes 0x20 to 0x7e, at least one. */
-const char *config_check_token(const char *value, size_t size);
+/* Takes one line end, if there is one, off a token of size bytes and a NUL, as $(cat file) would; what is
+ * left must be what an HTTP header takes: 1 to LIMIT_TOKEN bytes, 0x20 to 0x7e. */
+const char *config_trim_token(char *token, size_t size);
 
 /* Well-formed UTF-8 (RFC 3629) without control characters. */
 const char *config_check_text(const char *value);

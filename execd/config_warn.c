@@ -1,27 +1,14 @@
 #include "execd/config.h"
 
+#include "common/address.h"
 #include "execd/probe.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool is_loopback(const char *host)
-{
-	static const char top[] = ".localhost";
-	struct in6_addr v6;
-	size_t n = strlen(host);
-
-	if (strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0)
-		return true;
-	if (n > sizeof top - 1 && strcasecmp(host + n - (sizeof top - 1), top) == 0)
-		return true;
-	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 static void warn_of_relay(const struct config *c, const struct config_secrets *s)
 {
-	bool away = !is_loopback(c->relay_host);
+	bool away = !address_is_this_host(c->relay_host);
 
 	if (strcmp(c->sandbox_id, CONFIG_DEFAULT_ID) == 0)
 		log_warn("SANDBOX_ID is the default; a relay refuses a second worker of the same id",

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -57,11 +59,7 @@ int credentials_read_token(const struct config *config, struct config_secrets *s
 	if (n < 0)
 		return config_refuse(ret_error, "SANDBOX_TOKEN_FILE", "cannot be read: %s",
 				     log_errno((int)n));
-	if (n > 0 && secrets->token[n - 1] == '\n')
-		secrets->token[--n] = '\0';
-	if (n > 0 && secrets->token[n - 1] == '\r')
-		secrets->token[--n] = '\0';
-	why = (size_t)n > LIMIT_TOKEN ? "is too long" : config_check_token(secrets->token, (size_t)n);
+	why = config_trim_token(secrets->token, (size_t)n);
 	if (!why)
 		return 0;
 	explicit_bzero(secrets->token, sizeof secrets->token);
@@ -69,7 +67,7 @@ int credentials_read_token(const struct config *config, struct config_secrets *s
 			     why);
 }
 
-const char *credentials_ca_folder(const struct config *config)
+const char *credentials_ca_folders(const struct config *config)
 {
 	return config->relay_tls && !config->ca_file[0] ? config->ssl_cert_dir : "";
 }
@@ -132,17 +130,33 @@ void credentials_close(struct credentials *c)
 	fd_close(&c->key_fd);
 }
 
+/* One is enough: those that are not there are skipped at the dial. */
+static bool has_folder(const char *list)
+{
+	char one[PATH_MAX];
+	struct stat st;
+
+	while (*list) {
+		size_t n = strcspn(list, ":");
+
+		snprintf(one, sizeof one, "%.*s", (int)n, list);
+		if (n > 0 && stat(one, &st) == 0 && S_ISDIR(st.st_mode))
+			return true;
+		list += n + (list[n] == ':');
+	}
+	return false;
+}
+
 int credentials_check(const struct config *config, struct config_secrets *secrets,
 		      struct config_error *ret_error)
 {
 	__attribute__((cleanup(credentials_close))) struct credentials files = {-1, -1, -1};
-	const char *folder = credentials_ca_folder(config);
-	struct stat st;
+	const char *folders = credentials_ca_folders(config);
 	int err = credentials_read_token(config, secrets, ret_error);
 
 	if (err == 0)
 		err = credentials_open(config, credentials_bundles, &files, ret_error);
-	if (err == 0 && folder[0] && (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)))
-		return config_refuse(ret_error, "SSL_CERT_DIR", "must be one folder: %s", folder);
+	if (err == 0 && folders[0] && !has_folder(folders))
+		return config_refuse(ret_error, "SSL_CERT_DIR", "names no folder: %s", folders);
 	return err;
 }

@@ -32,7 +32,8 @@ void credentials_close(struct credentials *c);
 int credentials_check(const struct config *config, struct config_secrets *secrets,
 		      struct config_error *ret_error);
 
-/* The folder of certificates that netd is told of (SSL_CERT_DIR); empty where a file was named. */
-const char *credentials_ca_folder(const struct config *config);
+/* The folders of certificates that netd is told of (SSL_CERT_DIR, a list with colons); empty where a file was
+ * named. */
+const char *credentials_ca_folders(const struct config *config);
 
 #endif

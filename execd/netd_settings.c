@@ -49,7 +49,7 @@ int netd_settings_give(const struct config *c, uint32_t ping_ms)
 		give_u32(&err, CHANNEL_KEY_PROXY_PORT, c->proxy_port);
 		give(&err, CHANNEL_KEY_NO_PROXY, c->no_proxy);
 	}
-	give(&err, CHANNEL_KEY_CA_DIR, credentials_ca_folder(c));
+	give(&err, CHANNEL_KEY_CA_DIR, credentials_ca_folders(c));
 	give_u32(&err, CHANNEL_KEY_BACKGROUND_KILL, c->background_kill);
 	return err < 0 ? err : records_jail();
 }

@@ -13,14 +13,9 @@
 #define PROXY_REPLY_MAX   16384u /* all header blocks of the answer together */
 #define PROXY_REQUEST_MAX 4096u
 
-/* Whether this relay is reached through settings' proxy: there is one, the relay is not this host (localhost,
- * loopback), and NO_PROXY does not name it. */
+/* Whether this relay is reached through settings' proxy: there is one, and NO_PROXY does not cover the relay.
+ */
 bool proxy_wanted(const struct settings *settings);
-
-/* Whether a NO_PROXY list names the host. Entries, separated by commas: * (all), name (it and what is below
- * it), .name and
- * *.name (only what is below it), an address, a network in CIDR; name and address may have :port. */
-bool proxy_is_excluded(const char *no_proxy, const char *host, uint16_t port);
 
 /* The CONNECT request, with the credentials where settings has a user, into out. Its length; wipe it after
  * use. */

@@ -2,9 +2,9 @@
 #ifndef NETD_RACE_H
 #define NETD_RACE_H
 
+#include "common/address.h"
 #include "common/buf.h"
 #include "common/loop.h"
-#include "netd/address.h"
 
 #include <stdbool.h>
 #include <stddef.h>

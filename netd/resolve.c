@@ -152,7 +152,7 @@ int resolve_prepare_from(const char *host, const char *hosts_path, const char *s
 	strcpy(r->host, host);
 	if (address_parse(host, &r->known[0]) == 0)
 		r->known_count = 1;
-	else if (resolve_is_localhost(host))
+	else if (address_is_localhost(host))
 		prepare_localhost(r);
 	else
 		read_hosts(r, hosts_path);

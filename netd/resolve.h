@@ -7,8 +7,8 @@
 #ifndef NETD_RESOLVE_H
 #define NETD_RESOLVE_H
 
+#include "common/address.h"
 #include "common/loop.h"
-#include "netd/address.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,9 +37,6 @@ void resolve_start(struct resolver *r, struct loop *loop,
 
 /* Not from within found. NULL is allowed. */
 void resolve_free(struct resolver *r);
-
-/* localhost and what is below it (RFC 6761 6.3): never asked of DNS. */
-bool resolve_is_localhost(const char *host);
 
 /* The addresses of host in an open hosts(5) file, at most max of each family. How many. */
 size_t resolve_hosts(FILE *hosts, const char *host, struct address *list, size_t max_per_family);

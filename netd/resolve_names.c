@@ -5,15 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-bool resolve_is_localhost(const char *host)
-{
-	size_t n = strlen(host);
-
-	if (n > 0 && host[n - 1] == '.')
-		n--;
-	return n >= 9 && strncasecmp(host + n - 9, "localhost", 9) == 0 && (n == 9 || host[n - 10] == '.');
-}
-
 static bool same_name(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);

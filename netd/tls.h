@@ -15,9 +15,10 @@
 struct tls_setup;
 struct tls;
 
-/* Before the jail: starts OpenSSL and its random numbers, and reads the PEM files of ca_dir (empty: none)
- * without looking into them. 0 or -ENOMEM; a folder that cannot be used is told by tls_new. */
-int tls_setup_new(const char *ca_dir, struct tls_setup **ret);
+/* Before the jail: starts OpenSSL and its random numbers, and reads the PEM files of ca_dirs, folders
+ * separated by colons (empty: none), without looking into them. 0 or -ENOMEM; what cannot be used is told by
+ * tls_new. */
+int tls_setup_new(const char *ca_dirs, struct tls_setup **ret);
 void tls_setup_free(struct tls_setup *setup);
 
 /* A client with the roots and the certificate of settings, whose descriptors are read but not closed. What is

@@ -2,9 +2,9 @@
  */
 #include "netd/tls.h"
 
+#include "common/address.h"
 #include "common/fd.h"
 #include "common/limits.h"
-#include "netd/address.h"
 #include "netd/tls_client.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 struct tls_setup {
 	SSL_CTX *ctx;
-	char *dir_pem; /* what the files of ca_dir hold, one after the other */
+	char *dir_pem; /* what the files of ca_dirs hold, one after the other */
 	size_t dir_size;
 	const char *dir_failed;
 };
@@ -111,23 +111,41 @@ static const char *add_file(struct tls_setup *setup, int dirfd, const char *name
 	return NULL;
 }
 
-static const char *read_dir(struct tls_setup *setup, const char *path)
+static const char *read_dir(struct tls_setup *setup, DIR *dir)
 {
-	DIR *dir = opendir(path);
 	const struct dirent *e;
 	const char *failed = NULL;
 
-	if (!dir)
-		return "cannot be opened";
 	while (!failed && (e = readdir(dir))) {
 		if (e->d_name[0] != '.')
 			failed = add_file(setup, dirfd(dir), e->d_name);
 	}
-	closedir(dir);
 	return failed;
 }
 
-int tls_setup_new(const char *ca_dir, struct tls_setup **ret)
+/* A list as OpenSSL takes it. What is not there is skipped, unless it is all. */
+static const char *read_dirs(struct tls_setup *setup, const char *list)
+{
+	const char *failed = "cannot be opened";
+	bool opened = false;
+
+	while (*list && (!opened || !failed)) {
+		size_t n = strcspn(list, ":");
+		char *path = strndup(list, n);
+		DIR *dir = path && n > 0 ? opendir(path) : NULL;
+
+		free(path);
+		list += n + (list[n] == ':');
+		if (!dir)
+			continue;
+		opened = true;
+		failed = read_dir(setup, dir);
+		closedir(dir);
+	}
+	return failed;
+}
+
+int tls_setup_new(const char *ca_dirs, struct tls_setup **ret)
 {
 	struct tls_setup *setup = calloc(1, sizeof *setup);
 
@@ -140,8 +158,8 @@ int tls_setup_new(const char *ca_dir, struct tls_setup **ret)
 		free(setup);
 		return -ENOMEM;
 	}
-	if (ca_dir[0] != '\0')
-		setup->dir_failed = read_dir(setup, ca_dir);
+	if (ca_dirs[0] != '\0')
+		setup->dir_failed = read_dirs(setup, ca_dirs);
 	*ret = setup;
 	return 0;
 }

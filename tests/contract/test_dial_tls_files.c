@@ -166,6 +166,26 @@ Test(dial_tls_files, roots_from_a_folder, .timeout = 20)
 	certs_free(&other);
 }
 
+Test(dial_tls_files, roots_from_a_list_of_folders, .timeout = 20)
+{
+	static const char *const none[] = {NULL}, *const one[] = {"z.pem", NULL};
+	char empty[] = "/tmp/netd-ca-XXXXXX", full[] = "/tmp/netd-ca-XXXXXX";
+	struct tls_scene c;
+
+	tls_scene_init(&c, "DNS:localhost");
+	fd_close(&c.settings.ca_fd);
+	cr_assert_not_null(mkdtemp(empty));
+	cr_assert_not_null(mkdtemp(full));
+	snprintf(c.settings.ca_dir, sizeof c.settings.ca_dir, "%s:/nonexistent::%s", empty, full);
+	tls_scene_refuses(&c, "SSL_CERT_DIR: no certificate in it");
+	write_file(full, "z.pem", certs_cert_fd(&c.root));
+	tls_scene_dial(&c);
+	tls_scene_echoes(&c);
+	remove_tree(empty, none);
+	remove_tree(full, one);
+	tls_scene_end(&c);
+}
+
 Test(dial_tls_files, token_is_kept_and_the_rest_is_wiped, .timeout = 20)
 {
 	struct tls_scene c;

@@ -1,6 +1,7 @@
 /* The texts that dialling reads: a proxy's answer, NO_PROXY, a hosts file, addresses. The first byte chooses.
  */
-#include "netd/address.h"
+#include "common/address.h"
+#include "common/no_proxy.h"
 #include "netd/proxy.h"
 #include "netd/resolve.h"
 
@@ -48,9 +49,9 @@ static void fuzz_no_proxy(char *text)
 	if (!host)
 		return;
 	*host++ = '\0';
-	proxy_is_excluded(text, host, 443);
+	no_proxy_lists(text, host, 443);
 	if (strcmp(text, "*") == 0)
-		MUST(proxy_is_excluded(text, host, 443));
+		MUST(no_proxy_lists(text, host, 443));
 }
 
 static void fuzz_hosts(char *text, size_t size)
@@ -70,7 +71,7 @@ static void fuzz_address(const char *text)
 	struct address a, again;
 	char printed[ADDRESS_TEXT];
 
-	resolve_is_localhost(text);
+	address_is_localhost(text);
 	if (address_parse(text, &a) < 0)
 		return;
 	address_format(&a, printed);

@@ -78,8 +78,6 @@ Test(start, refuses_each_bad_value_with_one_line_and_exit_2)
 	    "RELAY_SERVER_NAME=a b",
 	    "RELAY_KEY_FILE=/k",
 	    "RELAY_CERT_FILE=/k",
-	    "HTTPS_PROXY=https://proxy:1",
-	    "https_proxy=socks://proxy:1",
 	    "NO_PROXY=\x01",
 	    "SANDBOX_ID=\xff",
 	    "SANDBOX_TOKEN=a\nb",
@@ -116,6 +114,16 @@ Test(start, refuses_each_bad_value_with_one_line_and_exit_2)
 	}
 }
 
+Test(start, refuses_a_proxy_that_it_cannot_use)
+{
+	const char *environment[] = {"PATH=/usr/bin:/bin", "RELAY_ADDR=relay.example:1", NULL, NULL};
+
+	environment[2] = "HTTPS_PROXY=https://proxy:1";
+	expect_refused("HTTPS_PROXY", environment, NULL);
+	environment[2] = "https_proxy=socks://proxy:1";
+	expect_refused("https_proxy", environment, NULL);
+}
+
 Test(start, refuses_bad_credential_files)
 {
 	char token[96], ca[96];
@@ -130,6 +138,14 @@ Test(start, refuses_bad_credential_files)
 	expect_refused("RELAY_CA_FILE", ENV("RELAY_TLS=1", ca), NULL);
 	expect_refused("SSL_CERT_FILE", ENV("RELAY_TLS=1", "SSL_CERT_FILE=/nonexistent"), NULL);
 	expect_refused("SSL_CERT_DIR", ENV("RELAY_TLS=1", "SSL_CERT_DIR=/etc/passwd"), NULL);
+	expect_refused("SSL_CERT_DIR", ENV("RELAY_TLS=1", "SSL_CERT_DIR=/etc/passwd::/nonexistent"), NULL);
+}
+
+Test(start, takes_a_list_of_certificate_folders)
+{
+	cr_assert_eq(
+	    program_run(&p, ARGS("--check"), ENV("RELAY_TLS=1", "SSL_CERT_DIR=/nonexistent:/etc"), NULL), 0,
+	    "%s", p.said);
 }
 
 static void few_descriptors(void)

@@ -26,15 +26,20 @@ static void expect_taken(const char *a)
 }
 
 /* Refused, by the name of the setting, with exit code 2 and some reason. */
-static void expect_refused(const char *entry)
+static void expect_refused_with(const char *entry, const char *other)
 {
 	char name[64] = "";
 
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
-	cr_assert_lt(read_vars(entry, NULL, NULL), 0, "%s: taken", entry);
+	cr_assert_lt(read_vars(entry, other, NULL), 0, "%s: taken", entry);
 	cr_assert_str_eq(error.setting, name, "%s: names %s", entry, error.setting);
 	cr_assert_eq(error.exit_code, 2);
 	cr_assert_gt(strlen(error.why), 5, "%s: says nothing", entry);
+}
+
+static void expect_refused(const char *entry)
+{
+	expect_refused_with(entry, NULL);
 }
 
 /* name=<n times x> */
@@ -152,7 +157,9 @@ Test(config, refuses_bad_values_by_name)
 	    "SANDBOX_TRUST=Trusted",
 	    "SANDBOX_TRUST=no",
 	    "SANDBOX_TOKEN=a\nb",
-	    "SANDBOX_TOKEN=a\n",
+	    "SANDBOX_TOKEN=a\n\n",
+	    "SANDBOX_TOKEN=a\r",
+	    "SANDBOX_TOKEN=\n",
 	    "SANDBOX_TOKEN=a\tb",
 	    "SANDBOX_TOKEN=\x7f",
 	    "SANDBOX_TOKEN=\xc3\xa9",
@@ -173,8 +180,21 @@ Test(config, refuses_bad_values_by_name)
 	    "HEARTBEAT_S=3601",
 	    "HEARTBEAT_S=15.5",
 	    "LOG_LEVEL=trace",
-	    "LOG_LEVEL=INFO",
+	    "LOG_LEVEL=INFO ",
 	    "LOG_FORMAT=xml",
+	    "NO_PROXY=\xff",
+	    "NO_PROXY=caf\xc3\xa9",
+	    "SANDBOX_CWD=\xff",
+	    "STATUS_FILE=a\x1b[m",
+	};
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		expect_refused(bad[i]);
+}
+
+Test(config, refuses_a_bad_proxy_by_name)
+{
+	static const char *const bad[] = {
 	    "HTTPS_PROXY=https://proxy:8080",
 	    "HTTPS_PROXY=socks5://proxy:1080",
 	    "HTTPS_PROXY=http://",
@@ -185,14 +205,10 @@ Test(config, refuses_bad_values_by_name)
 	    "HTTPS_PROXY=http://user:pa%0ass@proxy:8080",
 	    "HTTPS_PROXY=http://u%3as:er@proxy:8080",
 	    "https_proxy=ftp://proxy:8080",
-	    "NO_PROXY=\xff",
-	    "NO_PROXY=caf\xc3\xa9",
-	    "SANDBOX_CWD=\xff",
-	    "STATUS_FILE=a\x1b[m",
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		expect_refused(bad[i]);
+		expect_refused_with(bad[i], "RELAY_ADDR=relay.example:8443");
 }
 
 Test(config, takes_go_words_for_tls)
@@ -239,6 +255,21 @@ Test(config, bounds_the_length_of_a_token)
 	free(at);
 	free(below);
 	free(above);
+}
+
+/* What $(cat file) would have trimmed, and Kubernetes' Secrets are full of. */
+Test(config, trims_one_line_end_of_a_token)
+{
+	char *at = long_entry("SANDBOX_TOKEN", LIMIT_TOKEN + 2, 'x');
+
+	expect_taken("SANDBOX_TOKEN=tok\n");
+	cr_assert_str_eq(secrets.token, "tok");
+	expect_taken("SANDBOX_TOKEN= tok \r\n");
+	cr_assert_str_eq(secrets.token, " tok ");
+	memcpy(at + strlen(at) - 2, "\r\n", 2);
+	expect_taken(at);
+	cr_assert_eq(strlen(secrets.token), LIMIT_TOKEN);
+	free(at);
 }
 
 Test(config, bounds_the_length_of_texts)
@@ -294,6 +325,28 @@ Test(config, keeps_the_proxy_password_with_the_secrets)
 	cr_assert_str_eq(config.proxy_host, "upper");
 }
 
+Test(config, refuses_a_proxy_only_where_it_would_be_used)
+{
+	static const char *const covered[][2] = {
+	    {"RELAY_ADDR=localhost:8443", "NO_PROXY="},
+	    {"RELAY_ADDR=[::1]:8443", "NO_PROXY="},
+	    {"RELAY_ADDR=relay.example:8443", "NO_PROXY=.internal,.example"},
+	    {"RELAY_ADDR=relay.example:8443", "no_proxy=*"},
+	    {"RELAY_ADDR=10.1.2.3:8443", "NO_PROXY=10.0.0.0/8"},
+	};
+
+	for (size_t i = 0; i < sizeof covered / sizeof *covered; i++) {
+		cr_assert_eq(read_vars("HTTPS_PROXY=socks5://u:p@proxy:1080", covered[i][0], covered[i][1]),
+			     0, "%s %s: %s", covered[i][0], covered[i][1], error.why);
+		cr_assert_str_eq(config.proxy_host, "");
+		cr_assert_str_eq(secrets.proxy_password, "");
+	}
+	cr_assert_lt(read_vars("RELAY_ADDR=relay.example:8443", "https_proxy=socks5://proxy:1080",
+			       "NO_PROXY=relay.example:443"),
+		     0);
+	cr_assert_str_eq(error.setting, "https_proxy");
+}
+
 Test(config, takes_capability_names)
 {
 	expect_taken("SANDBOX_KEEP_CAPS=CAP_CHOWN, net_raw cap_sys_ptrace");
@@ -315,6 +368,12 @@ Test(config, takes_the_words_of_ours)
 	cr_assert_str_eq(config.killer, "landlock");
 	expect_taken("LOG_LEVEL=debug");
 	cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
+	expect_taken("LOG_LEVEL=INFO");
+	cr_assert_eq(config.log_level, LOG_LEVEL_INFO);
+	expect_taken("LOG_LEVEL=Debug");
+	cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
+	expect_taken("LOG_FORMAT=JSON");
+	cr_assert_eq(config.log_format, LOG_FORMAT_JSON);
 	expect_taken("LOG_FORMAT=json");
 	cr_assert_eq(config.log_format, LOG_FORMAT_JSON);
 	expect_taken("RELAY_SERVER_NAME=relay.example");
@@ -323,9 +382,9 @@ Test(config, takes_the_words_of_ours)
 
 Test(config, never_echoes_a_secret)
 {
-	cr_assert_lt(read_vars("SANDBOX_TOKEN=s3cr3t\n", NULL, NULL), 0);
+	cr_assert_lt(read_vars("SANDBOX_TOKEN=s3cr3t\n\n", NULL, NULL), 0);
 	cr_assert_null(strstr(error.why, "s3cr3t"));
-	cr_assert_lt(read_vars("HTTPS_PROXY=http://u:s3cr3t@:1", NULL, NULL), 0);
+	cr_assert_lt(read_vars("HTTPS_PROXY=http://u:s3cr3t@:1", "RELAY_ADDR=relay.example:1", NULL), 0);
 	cr_assert_null(strstr(error.why, "s3cr3t"));
 }
 

@@ -224,10 +224,10 @@ Test(credentials, leaves_a_folder_of_certificates_to_netd)
 	memcpy(config.ssl_cert_dir, "/etc/ssl/certs", 15);
 	cr_assert_eq(credentials_open(&config, none, &files, &error), 0);
 	cr_assert_eq(files.ca_fd, -1);
-	cr_assert_str_eq(credentials_ca_folder(&config), "/etc/ssl/certs");
+	cr_assert_str_eq(credentials_ca_folders(&config), "/etc/ssl/certs");
 	memcpy(config.ca_file, "/x", 3);
-	cr_assert_str_eq(credentials_ca_folder(&config), "");
+	cr_assert_str_eq(credentials_ca_folders(&config), "");
 	config.ca_file[0] = '\0';
 	config.relay_tls = false;
-	cr_assert_str_eq(credentials_ca_folder(&config), "");
+	cr_assert_str_eq(credentials_ca_folders(&config), "");
 }

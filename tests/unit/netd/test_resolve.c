@@ -21,18 +21,6 @@ static const char *hosts_say(const char *file, const char *host)
 	return text;
 }
 
-Test(resolve, localhost_and_what_is_below_it)
-{
-	static const char *const yes[] = {"localhost", "LocalHost.", "a.localhost", "a.b.localhost."};
-	static const char *const no[] = {"",         ".",       "localhost.example", "notlocalhost",
-					 "localhos", "ocalhost"};
-
-	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-		cr_assert(resolve_is_localhost(yes[i]), "%s", yes[i]);
-	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-		cr_assert_not(resolve_is_localhost(no[i]), "%s", no[i]);
-}
-
 Test(resolve, hosts_file_gives_all_addresses_of_a_name)
 {
 	static const char file[] = "# comment relay\n"

@@ -1,4 +1,4 @@
-#include "netd/address.h"
+#include "common/address.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -68,6 +68,27 @@ Test(address, knows_loopback)
 		a = parsed(no[i]);
 		cr_assert_not(address_is_loopback(&a), "%s", no[i]);
 	}
+}
+
+Test(address, knows_localhost_and_what_is_below_it)
+{
+	static const char *const yes[] = {"localhost", "LocalHost.", "a.localhost", "a.b.localhost."};
+	static const char *const no[] = {"",         ".",       "localhost.example", "notlocalhost",
+					 "localhos", "ocalhost"};
+
+	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+		cr_assert(address_is_localhost(yes[i]), "%s", yes[i]);
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		cr_assert_not(address_is_localhost(no[i]), "%s", no[i]);
+}
+
+Test(address, knows_this_host_by_name_and_by_literal)
+{
+	cr_assert(address_is_this_host("localhost"));
+	cr_assert(address_is_this_host("127.0.0.1"));
+	cr_assert(address_is_this_host("[::1]"));
+	cr_assert_not(address_is_this_host("127.0.0.1.example"));
+	cr_assert_not(address_is_this_host("192.0.2.1"));
 }
 
 Test(address, compares_any_number_of_leading_bits)

@@ -1,9 +1,10 @@
-#include "netd/address.h"
+#include "common/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 struct address address_from_bytes(int family, const void *bytes)
 {
@@ -71,6 +72,24 @@ bool address_is_loopback(const struct address *a)
 	const uint8_t *b = bytes_of(a);
 
 	return a->any.sa_family == AF_INET ? b[0] == 127 : memcmp(b, one, sizeof one) == 0;
+}
+
+bool address_is_localhost(const char *host)
+{
+	size_t n = strlen(host);
+
+	if (n > 0 && host[n - 1] == '.')
+		n--;
+	return n >= 9 && strncasecmp(host + n - 9, "localhost", 9) == 0 && (n == 9 || host[n - 10] == '.');
+}
+
+bool address_is_this_host(const char *host)
+{
+	struct address literal;
+
+	if (address_parse(host, &literal) == 0)
+		return address_is_loopback(&literal);
+	return address_is_localhost(host);
 }
 
 bool address_in_network(const struct address *a, const struct address *network, unsigned bits)

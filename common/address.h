@@ -1,6 +1,6 @@
 /* IP addresses with a port: parsing, comparing, printing. No look-ups. */
-#ifndef NETD_ADDRESS_H
-#define NETD_ADDRESS_H
+#ifndef COMMON_ADDRESS_H
+#define COMMON_ADDRESS_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -30,6 +30,12 @@ void address_set_port(struct address *a, uint16_t port);
 
 /* 127.0.0.0/8 and ::1. */
 bool address_is_loopback(const struct address *a);
+
+/* localhost and what is below it (RFC 6761 6.3): never asked of DNS. */
+bool address_is_localhost(const char *host);
+
+/* That, or a loopback literal. */
+bool address_is_this_host(const char *host);
 
 /* Whether the first bits bits of both are the same, and the family too. */
 bool address_in_network(const struct address *a, const struct address *network, unsigned bits);
