@@ -31,15 +31,27 @@ int sched_control(struct sched *s, const uint8_t *frame, size_t size)
 	return control_push(&s->control, frame, size);
 }
 
+/* The widest room that the peer has given since it last set the window of a new stream: what it set says
+ * little where it opens the window by hand, as nginx does. */
+static void measure(struct sched *s)
+{
+	size_t room = h2_room(s->h2), initial = h2_window(s->h2);
+
+	if (initial != s->initial)
+		s->widest = 0;
+	s->initial = initial;
+	if (room > s->widest)
+		s->widest = room;
+}
+
 /* Bytes that Chunks may use when the window has room for room. A peer that opens its window again once half
  * of it is used must not wait for us while we wait for room: a small window has no reserve, and is given one
  * small Chunk at a time, which waits in HTTP/2 for the rest of its window. */
 static size_t chunk_room(const struct sched *s, size_t room)
 {
-	size_t window = h2_window(s->h2);
-	size_t reserve = window / 8 < SCHED_RESERVE ? window / 8 : SCHED_RESERVE;
+	size_t reserve = s->widest / 8 < SCHED_RESERVE ? s->widest / 8 : SCHED_RESERVE;
 
-	if (window < SCHED_SMALL_WINDOW)
+	if (s->widest < SCHED_SMALL_WINDOW)
 		return room > 0 ? SCHED_ROOM_MIN : 0;
 	return room > reserve ? room - reserve : 0;
 }
@@ -107,6 +119,7 @@ static void fill(struct sched *s, uint64_t now_ms)
 	size_t room = h2_room(s->h2);
 	size_t used = control_offer(&s->control, b);
 
+	measure(s);
 	if (s->heartbeat) {
 		batch_offer(b, frames_heartbeat, sizeof frames_heartbeat);
 		used += sizeof frames_heartbeat;

@@ -37,6 +37,8 @@ struct sched {
 	bool more;                  /* there is more to do without waiting for anything */
 	bool blocked;               /* the socket takes nothing now */
 	struct loop_timer pace;
+	size_t initial; /* h2_window, when it was looked at last */
+	size_t widest;  /* see measure() */
 
 	/* the clock of open_ms */
 	bool open;

@@ -270,6 +270,55 @@ Test(sched, windows_of_any_size_carry_everything_in_the_end)
 	}
 }
 
+static void widen(int32_t window)
+{
+	cr_assert_eq(nghttp2_session_set_local_window_size(peer.session, 0, peer.stream, window), 0);
+	cr_assert_eq(nghttp2_session_set_local_window_size(peer.session, 0, 0, window), 0);
+	h2_peer_exchange(&peer);
+}
+
+static void set_initial_window(uint32_t window)
+{
+	nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window};
+
+	cr_assert_eq(nghttp2_submit_settings(peer.session, 0, &entry, 1), 0);
+	h2_peer_exchange(&peer);
+}
+
+Test(sched, chunks_follow_a_window_that_grew_by_hand)
+{
+	static char bytes[40000];
+	struct command c;
+
+	start(100);
+	widen(1 << 20);
+	command(&c, 7, true);
+	say(c.out, bytes, sizeof bytes);
+	pass();
+	cr_assert_eq(h2_peer_next(&peer).size, frames_chunk_data(7));
+	cr_assert_gt(h2_peer_next(&peer).size, 1000);
+	h2_peer_stop(&peer);
+}
+
+Test(sched, chunks_follow_a_window_that_the_settings_made_small)
+{
+	static char bytes[3000];
+	struct command c;
+	size_t got = 0;
+
+	start(65535);
+	command(&c, 7, true);
+	set_initial_window(100);
+	say(c.out, bytes, sizeof bytes);
+	for (unsigned i = 0; got < sizeof bytes && i < 10000; i++) {
+		pass();
+		got += h2_peer_next(&peer).size;
+		h2_peer_consume(&peer, 50);
+	}
+	cr_assert_eq(got, sizeof bytes);
+	h2_peer_stop(&peer);
+}
+
 Test(sched, control_frames_have_a_limit_in_number)
 {
 	uint8_t frame[FRAMES_TERMINAL_MAX];
