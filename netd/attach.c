@@ -102,6 +102,7 @@ static void hello_is_out(struct attach *a, uint64_t now_ms)
 	if (err < 0)
 		return; /* again in the next pass; a lost channel is seen there */
 	a->state = ATTACH_SERVING;
+	a->hello_ms = now_ms;
 	loop_timer_stop(a->loop, &a->deadline);
 	loop_timer_set(a->loop, &a->heartbeat, now_ms + a->settings->heartbeat_ms);
 	log_info("attached", LOG_STR("relay", a->settings->relay_host),
@@ -225,14 +226,16 @@ static void pass(struct attach *a, uint64_t now_ms)
 		if (a->state == ATTACH_PREFACE && a->h2.settled)
 			begin_call(a);
 		err = a->state < ATTACH_CLOSING ? sched_send(&a->sched, now_ms) : 0;
-		if (err < 0)
+		if (err < 0 && (a->h2.fault != H2_INTERNAL || a->state >= ATTACH_LEAVING))
 			write_failed(a, err, now_ms);
 		attach_judge(a, now_ms);
 		hello_is_out(a, now_ms);
 	}
 	if (a->records->fault != 0)
-		attach_fail(a, a->records->fault, GRPC_RESOURCE_EXHAUSTED,
-			    "more answers wait than the limit allows");
+		attach_fail(a, a->records->fault,
+			    a->records->fault == CHANNEL_CLOSE_FLOOD ? GRPC_RESOURCE_EXHAUSTED
+								     : CHANNEL_NO_STATUS,
+			    a->records->fault_why);
 	attach_leave(a, now_ms);
 }
 

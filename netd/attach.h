@@ -19,6 +19,7 @@
 #define ATTACH_LAST_READS  16u   /* such passes, for what a peer said that is gone */
 #define ATTACH_DRAIN_MS    1000u /* DRAIN: for what is queued and our END_STREAM to leave */
 #define ATTACH_TRAILERS_MS 300u  /* then, for the relay's trailers */
+#define ATTACH_REFUSED_MS  1000u /* an OK so soon after Hello is how a relay refuses */
 #define ATTACH_LEAVE_MS    200u  /* for RST_STREAM and GOAWAY to leave, and again for the peer's FIN */
 
 enum attach_state {
@@ -49,6 +50,7 @@ struct attach {
 	struct loop_timer heartbeat;
 	struct loop_timer keepalive;
 	uint64_t began_ms;
+	uint64_t hello_ms;  /* Hello was written */
 	uint64_t heard_ms;  /* the last byte of the peer */
 	uint64_t pinged_ms; /* 0: no PING is out */
 	bool goaway_told;

@@ -1,5 +1,6 @@
 #include "netd/attach.h"
 
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -44,6 +45,20 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 	loop_timer_set(a->loop, &a->deadline, clock_now_ms() + ATTACH_LEAVE_MS);
 }
 
+/* A server that wants TLS answers our plaintext preface with an alert, with an HTTP/1.1 error, or not at all.
+ */
+static const char *not_http2(const struct attach *a)
+{
+	enum h2_speaks speaks = h2_peer_speaks(&a->h2);
+
+	if (speaks == H2_SPEAKS_TLS && !a->settings->relay_tls)
+		return "the peer answers in TLS: RELAY_TLS=1?";
+	if (speaks == H2_SPEAKS_HTTP1 && !a->settings->relay_tls)
+		return "the peer does not speak HTTP/2, but HTTP/1 (or it wants TLS: RELAY_TLS=1?)";
+	return speaks == H2_SPEAKS_HTTP1 ? "the peer does not speak HTTP/2, but HTTP/1"
+					 : "the peer does not speak HTTP/2";
+}
+
 static bool judge_fault(struct attach *a)
 {
 	struct h2 *h = &a->h2;
@@ -55,11 +70,13 @@ static bool judge_fault(struct attach *a)
 			    "the peer sends too much of what carries nothing");
 		return true;
 	case H2_NOT_HTTP2:
-		attach_fail(a, CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE, "the peer does not speak HTTP/2");
+		attach_fail(a, CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE, not_http2(a));
 		return true;
 	case H2_PROTOCOL:
-	case H2_INTERNAL:
 		attach_fail(a, CHANNEL_CLOSE_PROTOCOL, GRPC_UNAVAILABLE, detail);
+		return true;
+	case H2_INTERNAL:
+		attach_fail(a, CHANNEL_CLOSE_INTERNAL, CHANNEL_NO_STATUS, detail);
 		return true;
 	case H2_FINE:
 		return false;
@@ -67,13 +84,26 @@ static bool judge_fault(struct attach *a)
 	return false;
 }
 
+/* A relay refuses a token or a second worker of the same id by an OK right after Hello. */
+static const char *ended_call(const struct attach *a, uint64_t now_ms)
+{
+	bool soon = a->state < ATTACH_SERVING || now_ms - a->hello_ms < ATTACH_REFUSED_MS;
+
+	if (a->h2.status == GRPC_OK && soon && a->records->frames_in == 0)
+		return "the relay ended the call right after Hello: is the token right for this id, or is "
+		       "the id "
+		       "attached elsewhere?";
+	return "the relay ended the call";
+}
+
 /* The stream's own end: the status that came, else what stands for it. */
-static bool judge_stream(struct attach *a)
+static bool judge_stream(struct attach *a, uint64_t now_ms)
 {
 	struct h2 *h = &a->h2;
 
-	if (h->has_status && !grpc_reader_inside(&a->reader)) {
-		attach_fail(a, CHANNEL_CLOSE_STATUS, h->status, "the relay ended the call");
+	/* An OK inside a message is none. */
+	if (h->has_status && (h->status != GRPC_OK || !grpc_reader_inside(&a->reader))) {
+		attach_fail(a, CHANNEL_CLOSE_STATUS, h->status, ended_call(a, now_ms));
 		return true;
 	}
 	if (h->responded && (h->http_status != 200 || !h->grpc_type)) {
@@ -141,7 +171,7 @@ bool attach_judge(struct attach *a, uint64_t now_ms)
 	}
 	if (a->h2.goaway && judge_goaway(a))
 		return true;
-	if (judge_stream(a))
+	if (judge_stream(a, now_ms))
 		return true;
 	/* An error of the connection that nghttp2 finds is told by this alone. */
 	if (h2_is_dead(&a->h2)) {
@@ -169,11 +199,19 @@ static void finished(struct attach *a, const char *why)
 	attach_fail(a, a->goaway_told ? CHANNEL_CLOSE_GOAWAY : CHANNEL_CLOSE_DRAINED, CHANNEL_NO_STATUS, why);
 }
 
+static bool left_without_a_word(const struct attach *a, int err)
+{
+	return h2_peer_speaks(&a->h2) == H2_SPEAKS_NOTHING &&
+	       (err == 0 || err == -ECONNRESET || err == -EPIPE);
+}
+
 void attach_lost(struct attach *a, int err)
 {
 	const char *why = transport_why(a->transport);
 
-	if (!why)
+	if (a->state == ATTACH_PREFACE && !a->settings->relay_tls && left_without_a_word(a, err))
+		why = "the peer closed the connection without a word: RELAY_TLS=1?";
+	else if (!why)
 		why = err == 0 ? "the peer closed the connection" : log_errno(err);
 	if (a->state >= ATTACH_LEAVING)
 		a->state = ATTACH_OVER;
@@ -183,6 +221,16 @@ void attach_lost(struct attach *a, int err)
 		attach_fail(a, err == -EPROTO ? CHANNEL_CLOSE_TLS : CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE, why);
 }
 
+static void hello_is_stuck(struct attach *a)
+{
+	char text[128];
+	struct buf_text why;
+
+	buf_text_init(&why, text, sizeof text);
+	buf_text_addf(&why, "no Hello within 20 s: %s", h2_held_up(&a->h2));
+	attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, text);
+}
+
 void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct attach *a = timer->owner;
@@ -190,8 +238,10 @@ void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 	(void)now_ms;
 	switch (a->state) {
 	case ATTACH_PREFACE:
-	case ATTACH_HELLO:
 		attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, "no HTTP/2 within 20 s");
+		break;
+	case ATTACH_HELLO:
+		hello_is_stuck(a);
 		break;
 	case ATTACH_DRAINING:
 		finished(a, "told to leave, and the relay does not read");

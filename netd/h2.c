@@ -89,7 +89,7 @@ static nghttp2_nv field(const char *name, const char *value, uint8_t flags)
 
 static void put_authority(char *at, size_t size, const struct settings *s)
 {
-	const char *host = s->server_name[0] ? s->server_name : s->relay_host;
+	const char *host = s->relay_tls && s->server_name[0] ? s->server_name : s->relay_host;
 	bool v6 = strchr(host, ':') != NULL;
 
 	snprintf(at, size, "%s%s%s:%u", v6 ? "[" : "", host, v6 ? "]" : "", s->relay_port);
@@ -123,9 +123,7 @@ int h2_request(struct h2 *h, const struct settings *settings)
 	return 0;
 }
 
-/* An HTTP/1.1 server answers the preface with a status line; nghttp2 would only speak of a frame that is too
- * long. */
-static bool is_http1(struct h2 *h, const uint8_t *at, size_t size)
+static void note_first(struct h2 *h, const uint8_t *at, size_t size)
 {
 	size_t n = sizeof h->first - h->first_count;
 
@@ -133,7 +131,19 @@ static bool is_http1(struct h2 *h, const uint8_t *at, size_t size)
 		n = size;
 	memcpy(h->first + h->first_count, at, n);
 	h->first_count += n;
-	return h->first_count >= 5 && memcmp(h->first, "HTTP/", 5) == 0;
+}
+
+enum h2_speaks h2_peer_speaks(const struct h2 *h)
+{
+	if (h->settled)
+		return H2_SPEAKS_HTTP2;
+	if (h->first_count == 0)
+		return H2_SPEAKS_NOTHING;
+	if (h->first_count >= 5 && memcmp(h->first, "HTTP/", 5) == 0)
+		return H2_SPEAKS_HTTP1;
+	if (h->first_count >= 2 && h->first[0] == 0x15 && h->first[1] == 3)
+		return H2_SPEAKS_TLS;
+	return H2_SPEAKS_UNKNOWN;
 }
 
 void h2_receive(struct h2 *h, const uint8_t *at, size_t size, uint64_t now_ms)
@@ -142,7 +152,9 @@ void h2_receive(struct h2 *h, const uint8_t *at, size_t size, uint64_t now_ms)
 
 	h->data_at = h->data_end = 0;
 	h->now_ms = now_ms;
-	if (!h->settled && is_http1(h, at, size)) {
+	if (!h->settled)
+		note_first(h, at, size);
+	if (h2_peer_speaks(h) == H2_SPEAKS_HTTP1 || h2_peer_speaks(h) == H2_SPEAKS_TLS) {
 		h->fault = H2_NOT_HTTP2;
 		return;
 	}
@@ -180,8 +192,11 @@ int h2_collect(struct h2 *h)
 
 	while (batch_takes_own(h->batch)) {
 		n = nghttp2_session_mem_send(h->session, &at);
-		if (n < 0)
+		if (n < 0) {
+			h->fault = H2_INTERNAL;
+			h->lib_error = (int)n;
 			return to_errno((int)n);
+		}
 		if (n == 0)
 			return 0;
 		batch_own(h->batch, at, (size_t)n);
@@ -208,6 +223,17 @@ size_t h2_room(const struct h2 *h)
 	if (stream <= 0 || connection <= 0)
 		return 0;
 	return (size_t)(stream < connection ? stream : connection);
+}
+
+const char *h2_held_up(const struct h2 *h)
+{
+	if (!batch_is_written(h->batch))
+		return "the relay does not read";
+	if (nghttp2_session_get_stream_remote_window_size(h->session, h->stream) < 0)
+		return "the relay allows no stream (SETTINGS_MAX_CONCURRENT_STREAMS)";
+	if (h2_room(h) == 0)
+		return "the relay's window is shut (SETTINGS_INITIAL_WINDOW_SIZE)";
+	return "execd does not take the news";
 }
 
 size_t h2_window(const struct h2 *h)

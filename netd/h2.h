@@ -28,6 +28,10 @@ enum h2_fault {
 	H2_INTERNAL,
 };
 
+/* What the peer's first bytes look like: an HTTP/1.1 server answers the preface with a status line, one that
+ * wants TLS with an alert. nghttp2 would only speak of a frame that is too long. */
+enum h2_speaks { H2_SPEAKS_NOTHING, H2_SPEAKS_HTTP2, H2_SPEAKS_HTTP1, H2_SPEAKS_TLS, H2_SPEAKS_UNKNOWN };
+
 /* What a header block said, as far as it matters. */
 struct h2_block {
 	uint16_t http_status;
@@ -104,6 +108,11 @@ void h2_resume(struct h2 *h);
  * gives a new stream. */
 size_t h2_room(const struct h2 *h);
 size_t h2_window(const struct h2 *h);
+
+/* Once the peer's SETTINGS are there: why the first message has not left. */
+const char *h2_held_up(const struct h2 *h);
+
+enum h2_speaks h2_peer_speaks(const struct h2 *h);
 
 int h2_ping(struct h2 *h);
 

@@ -225,6 +225,14 @@ bool records_ready(const struct records *r)
 	       r->owed == 0 && !r->goaway_owed;
 }
 
+void records_fail(struct records *r, uint8_t close_class, const char *why)
+{
+	if (r->fault != 0)
+		return;
+	r->fault = close_class;
+	r->fault_why = why;
+}
+
 void records_goaway(struct records *r)
 {
 	r->goaway_owed = true;

@@ -40,10 +40,11 @@ struct records {
 	bool goaway_owed;
 	bool alive_owed;
 	bool readable;
-	bool watching; /* for room, too */
-	bool drain;    /* DRAIN has come */
-	bool lost;     /* execd is gone */
-	uint8_t fault; /* enum channel_close_class: the connection cannot go on; 0: fine */
+	bool watching;         /* for room, too */
+	bool drain;            /* DRAIN has come */
+	bool lost;             /* execd is gone */
+	uint8_t fault;         /* enum channel_close_class: the connection cannot go on; 0: fine */
+	const char *fault_why; /* static */
 	uint64_t frames_in;
 	uint8_t buf[LIMIT_RECORD];
 };
@@ -81,6 +82,9 @@ int records_message(struct records *r, uint8_t *message, size_t size);
 
 /* One that was too long and was read through. As records_message. */
 int records_skipped(struct records *r, const struct frames_skim *skim);
+
+/* The connection cannot go on, by our own doing; why is static. The first one counts. */
+void records_fail(struct records *r, uint8_t close_class, const char *why);
 
 /* The relay said GOAWAY and our stream may go on. */
 void records_goaway(struct records *r);

@@ -16,7 +16,7 @@ static void terminal(struct records *r, uint64_t req_id, const struct outcome *o
 	size_t n = frames_terminal(frame, sizeof frame, req_id, outcome, truncated);
 
 	if (n > 0 && sched_control(r->sched, frame, n) < 0)
-		r->fault = CHANNEL_CLOSE_FLOOD;
+		records_fail(r, CHANNEL_CLOSE_FLOOD, "more answers wait than the limit allows");
 }
 
 static int send_drained(struct records *r, struct work *w)
@@ -145,7 +145,7 @@ static int take_started(struct records *r, const struct channel_record *record, 
 	err = sched_begin(r->sched, &w->output, w->req_id, w->streaming, record->fds + 1);
 	if (input_begin(&w->input, r->loop, record->fds[0]) < 0 || err < 0) {
 		log_error("cannot watch a command's pipes", LOG_U64("req_id", w->req_id));
-		r->fault = CHANNEL_CLOSE_INTERNAL;
+		records_fail(r, CHANNEL_CLOSE_INTERNAL, "a command's pipes cannot be watched");
 	}
 	return 0;
 }

@@ -74,7 +74,7 @@ static int submit(struct records *r)
 	if (err == -EAGAIN)
 		r->readable = true; /* the next pass comes at once, and has the channel watched */
 	else if (err < 0)
-		r->fault = CHANNEL_CLOSE_INTERNAL;
+		records_fail(r, CHANNEL_CLOSE_INTERNAL, "execd is gone");
 	return 0;
 }
 
@@ -99,7 +99,8 @@ int records_message(struct records *r, uint8_t *message, size_t size)
 	if (p->kind == FRAMES_EXEC) {
 		bad = broken ? REFUSAL_MALFORMED : input_check(&p->frame);
 		if (prepare_exec(p, bad) < 0)
-			r->fault = CHANNEL_CLOSE_INTERNAL;
+			records_fail(r, CHANNEL_CLOSE_INTERNAL,
+				     "a command has no fingerprint: out of memory");
 	}
 	return submit(r);
 }

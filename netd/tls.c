@@ -70,6 +70,19 @@ static bool is_certificate_alert(int reason)
 	       alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_ACCESS_DENIED;
 }
 
+/* As a plaintext server does, to which our first record is nonsense. */
+static void say_closed(const struct tls *tls, int saved_errno, struct buf_text *why)
+{
+	bool wordless = BIO_number_read(SSL_get_rbio(tls->ssl)) == 0;
+
+	if (saved_errno != 0)
+		buf_text_addz(why, log_errno(saved_errno));
+	else
+		buf_text_addz(why, "the peer closed the connection");
+	if (wordless && (saved_errno == 0 || saved_errno == ECONNRESET || saved_errno == EPIPE))
+		buf_text_addz(why, " without a word: RELAY_TLS=0?");
+}
+
 /* Why the last call failed, in words; from OpenSSL's queue, then from errno. */
 static void say_why(const struct tls *tls, int saved_errno, struct buf_text *why)
 {
@@ -78,10 +91,7 @@ static void say_why(const struct tls *tls, int saved_errno, struct buf_text *why
 	const char *text = e ? ERR_reason_error_string(e) : NULL;
 
 	if (e == 0 || ERR_GET_LIB(e) == ERR_LIB_SYS) {
-		if (saved_errno != 0)
-			buf_text_addz(why, log_errno(saved_errno));
-		else
-			buf_text_addz(why, "the peer closed the connection");
+		say_closed(tls, saved_errno, why);
 		return;
 	}
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
@@ -95,12 +105,12 @@ static void say_why(const struct tls *tls, int saved_errno, struct buf_text *why
 	else if (is_alert(reason))
 		buf_text_addf(why, "the relay refused: %s", text ? text : "alert");
 	else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG)
-		buf_text_addf(why, "the peer does not speak TLS (%s)", text);
+		buf_text_addf(why, "the peer does not speak TLS (%s): RELAY_TLS=0?", text);
 	else if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
 		buf_text_addf(why, "the peer speaks no TLS 1.2 or newer (%s)", text);
 #ifdef SSL_R_UNEXPECTED_EOF_WHILE_READING
 	else if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
-		buf_text_addz(why, "the peer closed the connection");
+		say_closed(tls, 0, why);
 #endif
 	else
 		buf_text_addz(why, text ? text : "unknown error");

@@ -187,7 +187,8 @@ static int complain(struct buf_text *why, const char *what, const char *reason)
 	return -EINVAL;
 }
 
-/* Certificates of a PEM text, handed one by one to take. How many, or -EINVAL for one that cannot be read. */
+/* Certificates of a PEM text (OpenSSL's TRUSTED CERTIFICATE too, with what it says it is trusted for), handed
+ * one by one to take. How many, or -EINVAL for one that cannot be read. */
 static int each_certificate(const char *pem, size_t size, int (*take)(void *owner, X509 *x, int nth),
 			    void *owner)
 {
@@ -196,7 +197,7 @@ static int each_certificate(const char *pem, size_t size, int (*take)(void *owne
 	X509 *x;
 
 	ERR_clear_error();
-	while (in && (x = PEM_read_bio_X509(in, NULL, NULL, NULL))) {
+	while (in && (x = PEM_read_bio_X509_AUX(in, NULL, NULL, NULL))) {
 		int ok = take(owner, x, count);
 
 		X509_free(x);

@@ -211,9 +211,11 @@ Test(dial_tls, peer_that_speaks_no_tls, .timeout = 20)
 	static const struct {
 		const char *says, *reason;
 	} cases[] = {
-	    {"HTTP/1.1 400 Bad Request\r\n\r\n", "the peer does not speak TLS"},
-	    {"SSH-2.0-OpenSSH_9.2\r\n", "the peer does not speak TLS"},
-	    {"", "the peer closed the connection"},
+	    {"HTTP/1.1 400 Bad Request\r\n\r\n",
+	     "the peer does not speak TLS (wrong version number): RELAY_TLS=0?"},
+	    {"SSH-2.0-OpenSSH_9.2\r\n", "the peer does not speak TLS (wrong version number): RELAY_TLS=0?"},
+	    {"\1\1\6\4\1\1\1\1\1\1\3", "the peer does not speak TLS (wrong version number): RELAY_TLS=0?"},
+	    {"", "the peer closed the connection without a word: RELAY_TLS=0?"},
 	};
 	struct tls_scene c;
 

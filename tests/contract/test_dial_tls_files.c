@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,26 @@ Test(dial_tls_files, unusable_roots_are_named, .timeout = 20)
 	tls_scene_refuses(&c, "RELAY_CA_FILE: not set, and no CA bundle was found");
 	certs_free(&c.root);
 	certs_free(&c.server.id);
+}
+
+/* As by openssl x509 -addtrust. */
+Test(dial_tls_files, trusted_certificate_is_a_root, .timeout = 20)
+{
+	struct tls_scene c;
+	char *text;
+	BIO *out = BIO_new(BIO_s_mem());
+
+	tls_scene_init(&c, "DNS:localhost");
+	cr_assert(PEM_write_bio_X509_AUX(out, c.root.cert));
+	BIO_write(out, "", 1);
+	BIO_get_mem_data(out, &text);
+	cr_assert(strstr(text, "-----BEGIN TRUSTED CERTIFICATE-----"), "%s", text);
+	fd_close(&c.settings.ca_fd);
+	c.settings.ca_fd = certs_text_fd(text);
+	tls_scene_dial(&c);
+	tls_scene_echoes(&c);
+	BIO_free(out);
+	tls_scene_end(&c);
 }
 
 /* One certificate, then filler up to exactly size bytes. */

@@ -5,9 +5,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define LONGEST_MS (3600u * 1000u)
@@ -129,6 +131,31 @@ const uint8_t *script_last(uint8_t type, size_t *ret_size)
 		*ret_size = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
 	}
 	return found;
+}
+
+void script_sent_field(const char *name, char *ret, size_t size)
+{
+	const uint8_t *block;
+	nghttp2_hd_inflater *inflater;
+	int flags = 0;
+	size_t left;
+
+	block = script_last(SCRIPT_HEADERS, &left);
+	cr_assert_not_null(block);
+	cr_assert_eq(nghttp2_hd_inflate_new(&inflater), 0);
+	ret[0] = '\0';
+	while (!(flags & NGHTTP2_HD_INFLATE_FINAL)) {
+		nghttp2_nv nv;
+		ssize_t n = nghttp2_hd_inflate_hd2(inflater, &nv, &flags, block, left, 1);
+
+		cr_assert_geq(n, 0);
+		block += n;
+		left -= (size_t)n;
+		if (flags & NGHTTP2_HD_INFLATE_EMIT && nv.namelen == strlen(name) &&
+		    memcmp(nv.name, name, nv.namelen) == 0)
+			snprintf(ret, size, "%.*s", (int)nv.valuelen, (const char *)nv.value);
+	}
+	nghttp2_hd_inflate_del(inflater);
 }
 
 static bool hello_was_written(void)
@@ -318,6 +345,25 @@ void script_begin(void)
 
 /* --- execd's end -------------------------------------------------------------------------------------- */
 
+static void run_attempt(struct loop *loop)
+{
+	FD_CLOSE int log = memfd_create("log", MFD_CLOEXEC);
+	FD_CLOSE int kept = dup(STDERR_FILENO);
+	ssize_t n;
+
+	dup2(log, STDERR_FILENO);
+	cr_assert_eq(attach_run(&script_attach, loop, &script_settings, &script_records), 0);
+	dup2(kept, STDERR_FILENO);
+	n = pread(log, script.log, sizeof script.log - 1, 0);
+	cr_assert_geq(n, 0);
+	script.log[n] = '\0';
+}
+
+void script_said(const char *text)
+{
+	cr_assert(strstr(script.log, text), "%s", script.log);
+}
+
 struct channel_closed script_run(void)
 {
 	struct loop loop;
@@ -333,7 +379,7 @@ struct channel_closed script_run(void)
 	execd = (struct channel){.fd = ours, .receives = CHANNEL_TO_EXECD, .phase = CHANNEL_PHASE_DIALLING};
 	cr_assert_eq(loop_init(&loop), 0);
 	watched = loop.epfd;
-	cr_assert_eq(attach_run(&script_attach, &loop, &script_settings, &script_records), 0);
+	run_attempt(&loop);
 	watched = -1;
 	records_closed(&script_records, &script_attach.closed);
 	loop_close(&loop);
@@ -375,7 +421,7 @@ static void left_in_good_order(const char *what)
 	size_t size = 0;
 	const uint8_t *goaway = script_last(SCRIPT_GOAWAY, &size);
 	bool broken = goaway && memcmp(goaway + 4, "\0\0\0", 4) != 0;
-	bool over = script_attach.h2.reset || script_attach.h2.stream == 0 ||
+	bool over = script_attach.h2.reset || script_sent(SCRIPT_HEADERS, 0) == 0 ||
 		    script_sent(SCRIPT_DATA, SCRIPT_END_STREAM) > 0;
 	const uint8_t *rst;
 

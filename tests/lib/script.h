@@ -58,6 +58,7 @@ struct script {
 	int event;
 	uint64_t began_ms;
 	uint64_t ended_ms; /* after attach_run, from the start */
+	char log[4096];    /* what was written on stderr meanwhile */
 };
 
 extern struct script script;
@@ -85,6 +86,8 @@ void script_later(uint64_t ms);
 
 /* Runs the attempt to its end. */
 struct channel_closed script_run(void);
+/* Afterwards: the log has this. */
+void script_said(const char *text);
 /* Afterwards: the next record for execd that is not ALIVE, 0: none. */
 enum channel_type script_next(struct channel_header *ret);
 /* Closes the channel after script_run. */
@@ -96,6 +99,8 @@ void script_expect(const char *what, uint8_t close_class, uint8_t grpc_status);
 
 /* Frames of a type that were written with all of those flags. */
 unsigned script_sent(uint8_t type, uint8_t flags);
+/* The value of a field of the request, "" where it has none. */
+void script_sent_field(const char *name, char *ret, size_t size);
 /* The last of a type, or NULL: its payload. */
 const uint8_t *script_last(uint8_t type, size_t *ret_size);
 

@@ -70,6 +70,43 @@ Test(attach_ends, a_status_in_a_block_that_is_not_complete_or_not_valid_does_not
 	script_expect("a status in headers that are no trailers", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
 }
 
+/* Whatever half message came before it; but an OK there is a lie. */
+Test(attach_ends, a_status_after_half_a_message_is_the_reason)
+{
+	script_begin();
+	script_response();
+	script_frame(SCRIPT_DATA, 0, 1, "\0\0\0\0\5ab", 7);
+	script_trailers("8", "too%20much");
+	script_expect("trailers inside a message", CHANNEL_CLOSE_STATUS, GRPC_RESOURCE_EXHAUSTED);
+	cr_assert_str_eq(script_attach.h2.message, "too much");
+}
+
+/* So a relay refuses a token, or a second worker of one id. */
+Test(attach_ends, an_ok_right_after_hello_is_asked_about)
+{
+	static const char ask[] = "is the token right for this id, or is the id attached elsewhere?";
+
+	for (int late = 0; late <= 1; late++) {
+		script_begin();
+		script_later(ATTACH_REFUSED_MS - 1 + (unsigned)late);
+		script_response();
+		script_trailers("0", "");
+		script_expect("OK", CHANNEL_CLOSE_STATUS, GRPC_OK);
+		cr_assert_eq(!strstr(script.log, ask), late, "%s", script.log);
+	}
+	script_begin();
+	script_response();
+	script_message(0, "\x12\x02\x08\x07", 4);
+	script_trailers("0", "");
+	script_expect("OK after a frame", CHANNEL_CLOSE_STATUS, GRPC_OK);
+	cr_assert_null(strstr(script.log, ask));
+	script_begin();
+	script_response();
+	script_trailers("16", "");
+	script_expect("not OK", CHANNEL_CLOSE_STATUS, GRPC_UNAUTHENTICATED);
+	cr_assert_null(strstr(script.log, ask));
+}
+
 Test(attach_ends, maps_ends_without_a_status)
 {
 	static const struct {

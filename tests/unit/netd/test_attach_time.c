@@ -28,6 +28,7 @@ Test(attach_time, a_handshake_may_take_20_s_in_all)
 		script.silent = true;
 		script.dial_ms = dials[i];
 		expect_silence_ends_it("no SETTINGS");
+		script_said("no HTTP/2 within 20 s");
 		cr_assert_eq(script_sent(SCRIPT_HEADERS, 0), 0, "no token to a peer that says nothing");
 	}
 }
@@ -69,10 +70,29 @@ Test(attach_time, a_peer_that_takes_no_hello_is_part_of_the_handshake)
 	script.silent = true;
 	script.room = 24 + 9;
 	script_run();
+	script_said("no Hello within 20 s: the relay does not read");
 	cr_assert_eq(script_attach.closed.close_class, CHANNEL_CLOSE_HANDSHAKE);
 	cr_assert_geq(script.ended_ms, LIMIT_HANDSHAKE_MS);
 	cr_assert_leq(script.ended_ms, LIMIT_HANDSHAKE_MS + 2 * ATTACH_LEAVE_MS);
 	script_end();
+}
+
+Test(attach_time, what_keeps_hello_back_is_told)
+{
+	static const struct {
+		const char *entry, *why;
+	} cases[] = {
+	    {"\0\3\0\0\0\0", "no stream (SETTINGS_MAX_CONCURRENT_STREAMS)"},
+	    {"\0\4\0\0\0\0", "window is shut (SETTINGS_INITIAL_WINDOW_SIZE)"},
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		script_begin_empty();
+		script_frame(SCRIPT_SETTINGS, 0, 0, cases[i].entry, 6);
+		script.silent = true;
+		expect_silence_ends_it(cases[i].why);
+		script_said(cases[i].why);
+	}
 }
 
 Test(attach_time, silence_for_30_s_is_a_ping_and_10_s_later_the_end)

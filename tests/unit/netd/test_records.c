@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 H2_PEER_TRANSPORT
@@ -419,6 +420,24 @@ Test(records, more_answers_than_the_control_queue_holds_end_the_connection)
 			;
 	}
 	cr_assert_eq(records.fault, CHANNEL_CLOSE_FLOOD);
+	cr_assert_str_eq(records.fault_why, "more answers wait than the limit allows");
+}
+
+/* epoll takes no regular file. */
+Test(records, pipes_that_cannot_be_watched_are_told_as_that)
+{
+	int file = memfd_create("no pipe", MFD_CLOEXEC);
+
+	start();
+	cr_assert_eq(exec(1, 1, 0), 0);
+	say(CHANNEL_ADMITTED, 1, NULL, 0);
+	cr_assert_eq(channel_send_fds(&execd, CHANNEL_STARTED, 0, 1, NULL, 0, (int[]){file, file, file}, 3),
+		     0);
+	records.readable = true;
+	cr_assert_eq(pass(), 0);
+	cr_assert_eq(records.fault, CHANNEL_CLOSE_INTERNAL);
+	cr_assert_str_eq(records.fault_why, "a command's pipes cannot be watched");
+	close(file);
 }
 
 Test(records, drain_is_remembered)
