@@ -264,6 +264,9 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	    .keepalive = {.fire = keepalive, .owner = a},
 	    .closed = {.grpc_status = CHANNEL_NO_STATUS},
 	};
+	/* A default Go server takes three PINGs without a DATA frame of ours in 5 minutes for an attack. */
+	if (settings->heartbeat_ms >= LIMIT_PING_MS && settings->ping_ms < LIMIT_PING_CALM_MS)
+		settings->ping_ms = LIMIT_PING_CALM_MS;
 	sched_init(&a->sched, loop, &a->h2, records_output_done, records, now_ms);
 	err = records_run(records, loop, &a->sched);
 	if (err < 0)

@@ -172,6 +172,30 @@ Test(attach_time, a_peer_that_is_tired_of_pings_gets_one_in_5_minutes)
 	}
 }
 
+/* PINGs between which we send no DATA are what such a peer is tired of. */
+Test(attach_time, heartbeats_as_rare_as_pings_make_pings_rare)
+{
+	static const struct {
+		uint32_t heartbeat_ms;
+		uint64_t least_ms;
+	} cases[] = {
+	    {LIMIT_PING_MS - 1000, LIMIT_PING_MS},
+	    {LIMIT_PING_MS, LIMIT_PING_CALM_MS},
+	    {2 * MINUTE, LIMIT_PING_CALM_MS},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		script_begin();
+		script_settings.heartbeat_ms = cases[i].heartbeat_ms;
+		script_response();
+		script.silent = true;
+		script_expect("rare heartbeats", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+		cr_assert_eq(script_sent(SCRIPT_PING, 0), 1);
+		cr_assert_geq(script.ended_ms, cases[i].least_ms + LIMIT_PING_ACK_MS);
+		cr_assert_leq(script.ended_ms, cases[i].least_ms + LIMIT_PING_ACK_MS + 2 * ATTACH_LEAVE_MS);
+	}
+}
+
 /* Nothing but Heartbeats for ten minutes, at the interval of the settings. */
 Test(attach_time, heartbeats_go_on)
 {
