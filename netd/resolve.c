@@ -13,6 +13,7 @@
 #define DOMAINS          8u
 #define QUERY_TIMEOUT_MS 2000 /* the first round; c-ares doubles it each round */
 #define QUERY_TRIES      3
+#define OTHER_FAMILY_MS  1000u /* once one family says that there is no such name */
 
 struct query {
 	struct resolver *resolver;
@@ -40,6 +41,7 @@ struct resolver {
 	struct query queries[2];
 	struct loop_source sockets[SOCKETS];
 	struct loop_timer timeout;
+	struct loop_timer other_family;
 	struct loop_timer first;
 	void (*found)(void *owner, const struct address *list, size_t count, bool complete, const char *why);
 	void *owner;
@@ -208,10 +210,15 @@ static int weight(int status)
 	}
 }
 
-static void note(struct resolver *r, const struct query *q)
+static bool is_no_such_name(const struct query *q)
 {
-	if (weight(q->status) > weight(r->worst))
-		r->worst = q->status;
+	return !q->pending && q->status == ARES_ENOTFOUND;
+}
+
+static void note(struct resolver *r, int status)
+{
+	if (weight(status) > weight(r->worst))
+		r->worst = status;
 }
 
 /* Asks for the next candidate's AAAA and A; skips one that is answered at once with nothing. False: none is
@@ -244,11 +251,36 @@ static void arm_timeout(struct resolver *r)
 		       clock_now_ms() + (uint64_t)tv.tv_sec * 1000u + (uint64_t)tv.tv_usec / 1000u + 1u);
 }
 
-/* As the C library does: a failing server does not end the search, a silent one does. c-ares 1.18 says that
- * it could not reach a server also when all of them answered SERVFAIL. */
-static bool search_goes_on(const struct query *q)
+/* Both families of a candidate are done, without an address. As the C library does: a name that one family
+ * knows to be none is none, whatever the other says (RFC 8020), a failing server does not end the search, a
+ * silent one does. c-ares 1.18 says that it could not reach a server also when all of them answered SERVFAIL.
+ */
+static bool search_goes_on(struct resolver *r)
 {
-	return q->status != ARES_ETIMEOUT && q->status != ARES_ENOMEM;
+	const struct query *v6 = &r->queries[0], *v4 = &r->queries[1];
+
+	if (is_no_such_name(v6) || is_no_such_name(v4)) {
+		note(r, ARES_ENOTFOUND);
+		return true;
+	}
+	note(r, v6->status);
+	note(r, v4->status);
+	return v6->status != ARES_ETIMEOUT && v4->status != ARES_ETIMEOUT && v6->status != ARES_ENOMEM &&
+	       v4->status != ARES_ENOMEM;
+}
+
+/* Not at once: some servers say of a name that has only an A that it does not exist when they are asked for
+ * AAAA (RFC 4074 4.2), and the A may be on its way. */
+static void watch_other_family(struct resolver *r)
+{
+	const struct query *v6 = &r->queries[0], *v4 = &r->queries[1];
+	bool waits =
+	    !r->answered && v6->pending != v4->pending && (is_no_such_name(v6) || is_no_such_name(v4));
+
+	if (!waits)
+		loop_timer_stop(r->loop, &r->other_family);
+	else if (!r->other_family.armed)
+		loop_timer_set(r->loop, &r->other_family, clock_now_ms() + OTHER_FAMILY_MS);
 }
 
 static const char *words(int status)
@@ -287,9 +319,8 @@ static void advance(struct resolver *r)
 	struct query *v6 = &r->queries[0], *v4 = &r->queries[1];
 
 	while (!r->answered && !v6->pending && !v4->pending && v6->count == 0 && v4->count == 0) {
-		note(r, v6);
-		note(r, v4);
-		if (search_goes_on(v6) && search_goes_on(v4) && ask_next(r))
+		loop_timer_stop(r->loop, &r->other_family);
+		if (search_goes_on(r) && ask_next(r))
 			continue;
 		loop_timer_stop(r->loop, &r->timeout);
 		r->found(r->owner, NULL, 0, true, words(r->worst));
@@ -298,6 +329,7 @@ static void advance(struct resolver *r)
 	arm_timeout(r);
 	tell(r, v6);
 	tell(r, v4);
+	watch_other_family(r);
 	if (!v6->pending && !v4->pending && r->answered)
 		r->found(r->owner, NULL, 0, true, NULL);
 }
@@ -318,6 +350,15 @@ static void timed_out(struct loop_timer *timer, uint64_t now_ms)
 
 	(void)now_ms;
 	ares_process_fd(r->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+	advance(r);
+}
+
+static void other_family_over(struct loop_timer *timer, uint64_t now_ms)
+{
+	struct resolver *r = timer->owner;
+
+	(void)now_ms;
+	ares_cancel(r->ares);
 	advance(r);
 }
 
@@ -344,6 +385,7 @@ void resolve_start(struct resolver *r, struct loop *loop,
 	r->found = found;
 	r->owner = owner;
 	r->timeout = (struct loop_timer){.fire = timed_out, .owner = r};
+	r->other_family = (struct loop_timer){.fire = other_family_over, .owner = r};
 	r->first = (struct loop_timer){.fire = begin, .owner = r};
 	for (unsigned i = 0; i < SOCKETS; i++)
 		r->sockets[i] = (struct loop_source){.fd = -1, .ready = socket_ready, .owner = r};
@@ -356,6 +398,7 @@ void resolve_free(struct resolver *r)
 		return;
 	if (r->loop) {
 		loop_timer_stop(r->loop, &r->timeout);
+		loop_timer_stop(r->loop, &r->other_family);
 		loop_timer_stop(r->loop, &r->first);
 	}
 	if (r->ares_up)

@@ -127,6 +127,53 @@ Test(resolve_dns, a_silent_family_does_not_hold_up_the_other)
 	finish(&a);
 }
 
+/* A firewall that drops the answers to AAAA must not hide the second domain. */
+Test(resolve_dns, no_such_name_of_one_family_ends_a_candidate)
+{
+	static const struct dns_entry entries[] = {
+	    {"relay.one.test", DNS_AAAA, {NULL}, 0, true, false},
+	    {"relay.two.test", DNS_AAAA, {NULL}, 0, true, false},
+	    {"relay.two.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+	    {"box.one.test", DNS_A, {NULL}, 0, true, false},
+	    {"box.two.test", DNS_A, {NULL}, 0, true, false},
+	    {"none.one.test", DNS_AAAA, {NULL}, 0, true, false},
+	    {"none.two.test", DNS_AAAA, {NULL}, 0, true, false},
+	    {"none", DNS_A, {NULL}, 0, true, false},
+	    {"box.two.test", DNS_AAAA, {"2001:db8::1"}, 0, false, false},
+	    {0},
+	};
+	const char *servers = server_of(entries);
+	struct asked a;
+
+	setenv("LOCALDOMAIN", "one.test two.test", 1);
+	ask(&a, "relay", servers);
+	while (a.calls == 0)
+		cr_assert_eq(loop_pass(&a.loop, 20000), 0);
+	cr_assert_str_eq(a.text, "192.0.2.1:0 ");
+	finish(&a);
+	ask(&a, "box", servers);
+	while (a.calls == 0)
+		cr_assert_eq(loop_pass(&a.loop, 20000), 0);
+	cr_assert_str_eq(a.text, "[2001:db8::1]:0 ");
+	finish(&a);
+	resolve(&a, "none", servers);
+	cr_assert_str_eq(a.why, "no such name");
+}
+
+/* RFC 4074 4.2: such servers are about, and the A may be the later answer. */
+Test(resolve_dns, no_such_name_of_one_family_does_not_hide_the_other)
+{
+	static const struct dns_entry entries[] = {
+	    {"relay.test", DNS_A, {"192.0.2.1"}, 0, false, false},
+	    {"relay.test", DNS_AAAA, {NULL}, DNS_NXDOMAIN, false, false},
+	    {0},
+	};
+	struct asked a;
+
+	resolve(&a, "relay.test", server_of(entries));
+	cr_assert_str_eq(a.text, "192.0.2.1:0 ");
+}
+
 Test(resolve_dns, more_addresses_than_fit_are_left_out)
 {
 	static const struct dns_entry entries[] = {
