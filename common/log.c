@@ -1,29 +1,56 @@
 #include "common/log.h"
 
 #include "common/buf.h"
+#include "common/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
 	const char *name;
 	enum log_level level;
 	enum log_format format;
+	bool socket; /* stderr is one: it can be told not to wait at each write */
+	bool torn;   /* the last line was taken in part: the next one starts on a line of its own */
 	uint64_t dropped;
+	uint64_t told; /* of those */
 } log_state = {.name = "worker", .level = LOG_LEVEL_INFO};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 void log_init(const char *name, enum log_level level, enum log_format format)
 {
+	socklen_t size = sizeof(int);
+	int type;
+
 	log_state.name = name;
 	log_state.level = level;
 	log_state.format = format;
+	log_state.socket = getsockopt(STDERR_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+}
+
+int log_own_stderr(void)
+{
+	int flags = fcntl(STDERR_FILENO, F_GETFL);
+	FD_CLOSE int fd = -1;
+	struct stat st;
+
+	if (flags < 0 || fstat(STDERR_FILENO, &st) < 0)
+		return -errno;
+	if ((flags & O_ACCMODE) == O_RDONLY || (!S_ISFIFO(st.st_mode) && !isatty(STDERR_FILENO)))
+		return 0;
+	fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
 }
 
 int log_parse_level(const char *s, enum log_level *ret_level)
@@ -143,18 +170,44 @@ static void render(struct buf_text *t, enum log_level level, const char *msg, co
 	buf_text_addz(t, json ? "}\n" : "\n");
 }
 
-void log_emit(enum log_level level, const char *msg, const struct log_field *fields)
+/* poll first: stderr may be blocking all the same, where it could not be made ours. */
+static bool put(const char *line, size_t size)
+{
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+	ssize_t n = -1;
+
+	if (log_state.socket)
+		n = send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+		n = write(STDERR_FILENO, line, size);
+	if (n > 0)
+		log_state.torn = (size_t)n < size;
+	return n == (ssize_t)size;
+}
+
+static bool emit(enum log_level level, const char *msg, const struct log_field *fields)
 {
 	char line[PIPE_BUF];
 	struct buf_text t;
-	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	buf_text_init(&t, line, sizeof line - 3);
+	if (log_state.torn)
+		buf_text_addz(&t, "\n");
+	render(&t, level, msg, fields);
+	return put(line, t.used);
+}
+
+/* How many were lost before it is told right before the line that stderr takes again. */
+void log_emit(enum log_level level, const char *msg, const struct log_field *fields)
+{
+	uint64_t lost = log_state.dropped - log_state.told;
 	int saved = errno;
 
 	if (level > log_state.level)
 		return;
-	buf_text_init(&t, line, sizeof line - 3);
-	render(&t, level, msg, fields);
-	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT) || write(STDERR_FILENO, line, t.used) < 0)
+	if (lost > 0 && emit(LOG_LEVEL_WARN, "log lines lost", LOG_FIELDS(LOG_U64("lines", lost))))
+		log_state.told += lost;
+	if (log_state.told < log_state.dropped || !emit(level, msg, fields))
 		log_state.dropped++;
 	errno = saved;
 }

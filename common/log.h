@@ -1,7 +1,7 @@
 /* The log: one line a record on stderr, key=value or JSON, the process name first. Never waits: a line that
- * stderr does not take at once is dropped and counted. Never the token, a command or stdin. Values are
- * escaped here, so that nothing from outside can forge a line. No time stamp: whoever collects stderr adds
- * one. */
+ * stderr does not take at once is lost, counted, and told of by the next one that it takes. Never the token,
+ * a command or stdin. Values are escaped here, so that nothing from outside can forge a line. No time stamp:
+ * whoever collects stderr adds one. */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
@@ -22,7 +22,14 @@ int log_parse_format(const char *s, enum log_format *ret_format);
 enum log_level log_level(void);
 enum log_format log_format(void);
 
-/* Lines dropped because stderr was not writable. */
+/* Makes a stderr that is a terminal or a pipe ours alone and non-blocking, for this process and those that it
+ * starts: poll(2) promises too much there (a terminal with room for one byte is writable, and so is a pipe
+ * that others fill meanwhile), and the flag must not be set on a description that others use. A file stays as
+ * it is: the flag does nothing there, and the place to write at is shared. 0 or -errno: not ours to open
+ * (open(2) of /proc/self/fd), and then a write may have to wait. */
+int log_own_stderr(void);
+
+/* Lines lost because stderr did not take them at once and whole. */
 uint64_t log_dropped(void);
 
 /* One field of a record; key NULL ends the list. */

@@ -17,6 +17,7 @@ static struct {
 	bool to_log;
 	bool torn; /* the last record was cut by a full disk: the next one starts on a line of its own */
 	uint64_t dropped;
+	uint64_t told; /* of those, in the log */
 } audit = {.fd = -1};
 
 int audit_open(const char *setting)
@@ -68,8 +69,13 @@ static void append(const struct buf_text *t)
 
 	if (n == (ssize_t)t->used) {
 		audit.torn = false;
+		if (audit.told < audit.dropped)
+			log_warn("audit records lost", LOG_U64("records", audit.dropped - audit.told));
+		audit.told = audit.dropped;
 		return;
 	}
+	if (audit.told == audit.dropped)
+		log_warn("SANDBOX_AUDIT cannot be written", LOG_ERR(n < 0 ? errno : ENOSPC));
 	audit.torn = audit.torn || n > 0;
 	audit.dropped++;
 }

@@ -2,6 +2,7 @@
 
 #include "common/drop.h"
 #include "common/fd.h"
+#include "common/log.h"
 #include "execd/signals.h"
 
 #include <errno.h>
@@ -55,6 +56,7 @@ int process_harden(const char **ret_step)
 	if (err < 0)
 		return err;
 	close_inherited();
+	(void)log_own_stderr(); /* what cannot be opened anew stays as it is */
 	signals_reset();
 	return 0;
 }

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* First of all: no core, not dumpable, descriptors 0 to 2 open, nothing inherited beyond them, signals as
- * usual. 0 or -errno with *ret_step set (static). */
+/* First of all: no core, not dumpable, descriptors 0 to 2 open, nothing inherited beyond them, a log that
+ * never waits, signals as usual. 0 or -errno with *ret_step set (static). */
 int process_harden(const char **ret_step);
 
 /* Before the first child: reaper of orphans, as many descriptors as the hard limit allows, and, where
