@@ -77,7 +77,8 @@ enum channel_key {
 	CHANNEL_KEY_LOG_LEVEL,       /* u32: enum log_level */
 	CHANNEL_KEY_LOG_FORMAT,      /* u32: enum log_format */
 	CHANNEL_KEY_BACKGROUND_KILL, /* u32: 0 keep, 1 kill */
-	CHANNEL_KEY_LAST_SETTING = CHANNEL_KEY_BACKGROUND_KILL,
+	CHANNEL_KEY_TIER,            /* Hello.labels["moca.dev/tier"]; not given: no label */
+	CHANNEL_KEY_LAST_SETTING = CHANNEL_KEY_TIER,
 	/* between JAILED and DIAL */
 	CHANNEL_KEY_TOKEN = 64,
 	CHANNEL_KEY_PROXY_USER,

@@ -43,6 +43,7 @@ static void report_relay(const struct config *c)
 	if (c->relay_tls && c->cert_file[0])
 		line("certificate", "%s", c->cert_file);
 	line("id", "%s (%s)", c->sandbox_id, c->trusted ? "trusted" : "untrusted");
+	line("tier", "%s", c->tier[0] ? c->tier : "none");
 	line("token", "%s", c->token_file[0] ? c->token_file : "from the environment");
 }
 

@@ -31,6 +31,7 @@ struct setting {
 	size_t at;   /* of the field in struct config */
 	size_t size; /* of the field, for text */
 	uint32_t min, max;
+	bool blank; /* set to nothing is a value, and not unset */
 };
 
 int config_refuse(struct config_error *ret_error, const char *setting, const char *format, ...)
@@ -86,6 +87,12 @@ static const char *take_text(struct reading *r, const struct setting *s, const c
 	}
 	memcpy(field(r, s), value, n + 1);
 	return config_check_text(value);
+}
+
+/* Nothing but blanks is no tier. */
+static const char *take_tier(struct reading *r, const struct setting *s, const char *value)
+{
+	return take_text(r, s, value[strspn(value, " \t")] ? value : "");
 }
 
 /* What netd matches names with: printable ASCII. */
@@ -218,39 +225,45 @@ static const char *take_log_format(struct reading *r, const struct setting *s, c
 	return log_parse_format(value, &r->c->log_format) < 0 ? "must be text or json" : NULL;
 }
 
-#define AT(f)   offsetof(struct config, f)
-#define TEXT(f) take_text, AT(f), sizeof((struct config *)0)->f, 0, 0
+#define AT(f)   .at = offsetof(struct config, f)
+#define ROOM(f) AT(f), .size = sizeof((struct config *)0)->f
+#define TEXT(f) .take = take_text, ROOM(f)
 
 static const struct setting settings[] = {
-    {"LOG_LEVEL", NULL, take_log_level, 0, 0, 0, 0},
-    {"LOG_FORMAT", NULL, take_log_format, 0, 0, 0, 0},
-    {"RELAY_ADDR", NULL, take_address, 0, 0, 0, 0},
-    {"RELAY_TLS", NULL, take_bool, AT(relay_tls), 0, 0, 0},
-    {"RELAY_SERVER_NAME", NULL, take_host, AT(server_name), sizeof((struct config *)0)->server_name, 0, 0},
-    {"RELAY_CA_FILE", NULL, TEXT(ca_file)},
-    {"RELAY_CERT_FILE", NULL, TEXT(cert_file)},
-    {"RELAY_KEY_FILE", NULL, TEXT(key_file)},
-    {"SSL_CERT_FILE", NULL, TEXT(ssl_cert_file)},
-    {"SSL_CERT_DIR", NULL, TEXT(ssl_cert_dir)},
-    {"HTTPS_PROXY", "https_proxy", take_proxy, 0, 0, 0, 0},
-    {"NO_PROXY", "no_proxy", take_ascii, AT(no_proxy), sizeof((struct config *)0)->no_proxy, 0, 0},
-    {"SANDBOX_ID", NULL, TEXT(sandbox_id)},
-    {"SANDBOX_TOKEN", NULL, take_token, 0, 0, 0, 0},
-    {"SANDBOX_TOKEN_FILE", NULL, TEXT(token_file)},
-    {"SANDBOX_IMAGE", NULL, TEXT(image)},
-    {"SANDBOX_TRUST", NULL, take_trust, 0, 0, 0, 0},
-    {"SANDBOX_USER", NULL, take_user, AT(command_user), 0, 0, 0},
-    {"SANDBOX_KEEP_CAPS", NULL, take_caps, 0, 0, 0, 0},
-    {"SANDBOX_BACKGROUND", NULL, take_background, 0, 0, 0, 0},
-    {"SANDBOX_SECCOMP_BPF", NULL, TEXT(seccomp_file)},
-    {"SANDBOX_KILLER", NULL, take_killer, 0, 0, 0, 0},
-    {"SANDBOX_CWD", NULL, TEXT(cwd)},
-    {"SANDBOX_AUDIT", NULL, TEXT(audit)},
-    {"NETD_USER", NULL, take_user, AT(netd_user), 0, 0, 0},
-    {"WORKER_MAX_CONCURRENT", NULL, take_number, AT(max_concurrent), 0, 1, LIMIT_CONCURRENT},
-    {"WORKER_DRAIN_S", NULL, take_number, AT(drain_s), 0, 0, LIMIT_DRAIN_S},
-    {"HEARTBEAT_S", NULL, take_seconds, AT(heartbeat_ms), 0, 1, 3600},
-    {"STATUS_FILE", NULL, TEXT(status_file)},
+    {.name = "LOG_LEVEL", .take = take_log_level},
+    {.name = "LOG_FORMAT", .take = take_log_format},
+    {.name = "RELAY_ADDR", .take = take_address},
+    {.name = "RELAY_TLS", .take = take_bool, AT(relay_tls)},
+    {.name = "RELAY_SERVER_NAME", .take = take_host, ROOM(server_name)},
+    {.name = "RELAY_CA_FILE", TEXT(ca_file)},
+    {.name = "RELAY_CERT_FILE", TEXT(cert_file)},
+    {.name = "RELAY_KEY_FILE", TEXT(key_file)},
+    {.name = "SSL_CERT_FILE", TEXT(ssl_cert_file)},
+    {.name = "SSL_CERT_DIR", TEXT(ssl_cert_dir)},
+    {.name = "HTTPS_PROXY", .alias = "https_proxy", .take = take_proxy},
+    {.name = "NO_PROXY", .alias = "no_proxy", .take = take_ascii, ROOM(no_proxy)},
+    {.name = "SANDBOX_ID", TEXT(sandbox_id)},
+    {.name = "SANDBOX_TOKEN", .take = take_token},
+    {.name = "SANDBOX_TOKEN_FILE", TEXT(token_file)},
+    {.name = "SANDBOX_IMAGE", TEXT(image)},
+    {.name = "SANDBOX_TRUST", .take = take_trust},
+    {.name = "SANDBOX_TIER", .take = take_tier, ROOM(tier), .blank = true},
+    {.name = "SANDBOX_USER", .take = take_user, AT(command_user)},
+    {.name = "SANDBOX_KEEP_CAPS", .take = take_caps},
+    {.name = "SANDBOX_BACKGROUND", .take = take_background},
+    {.name = "SANDBOX_SECCOMP_BPF", TEXT(seccomp_file)},
+    {.name = "SANDBOX_KILLER", .take = take_killer},
+    {.name = "SANDBOX_CWD", TEXT(cwd)},
+    {.name = "SANDBOX_AUDIT", TEXT(audit)},
+    {.name = "NETD_USER", .take = take_user, AT(netd_user)},
+    {.name = "WORKER_MAX_CONCURRENT",
+     .take = take_number,
+     AT(max_concurrent),
+     .min = 1,
+     .max = LIMIT_CONCURRENT},
+    {.name = "WORKER_DRAIN_S", .take = take_number, AT(drain_s), .min = 0, .max = LIMIT_DRAIN_S},
+    {.name = "HEARTBEAT_S", .take = take_seconds, AT(heartbeat_ms), .min = 1, .max = 3600},
+    {.name = "STATUS_FILE", TEXT(status_file)},
 };
 
 /* The combinations that are wrong although each value is right. */
@@ -266,6 +279,16 @@ static int check_together(const struct reading *r, struct config_error *e)
 		return config_refuse(e, "RELAY_KEY_FILE", "is set without RELAY_CERT_FILE");
 	if (c->cert_file[0] && !c->key_file[0])
 		return config_refuse(e, "RELAY_CERT_FILE", "is set without RELAY_KEY_FILE");
+	if (!c->relay_tls) {
+		const char *named = c->ca_file[0]       ? "RELAY_CA_FILE"
+				    : c->cert_file[0]   ? "RELAY_CERT_FILE"
+				    : c->server_name[0] ? "RELAY_SERVER_NAME"
+							: NULL;
+
+		if (named)
+			return config_refuse(
+			    e, named, "is set, but RELAY_TLS is off: the token would cross in the clear");
+	}
 	if (r->bad_proxy && !no_proxy_covers(c->no_proxy, c->relay_host, c->relay_port))
 		return config_refuse(e, r->proxy, "%s", r->bad_proxy);
 	return 0;
@@ -281,6 +304,7 @@ int config_read(char *const environ_in[], struct config *ret, struct config_secr
 	    .relay_host = "localhost",
 	    .relay_port = 8443,
 	    .sandbox_id = CONFIG_DEFAULT_ID,
+	    .tier = CONFIG_DEFAULT_TIER,
 	    .max_concurrent = 4,
 	    .heartbeat_ms = LIMIT_HEARTBEAT_MS,
 	    .log_level = LOG_LEVEL_INFO,
@@ -289,8 +313,11 @@ int config_read(char *const environ_in[], struct config *ret, struct config_secr
 	*ret_secrets = (struct config_secrets){0};
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
 		const struct setting *s = &settings[i];
-		const char *value = environment_get(environ_in, r.name = s->name), *why;
+		const char *value =
+		    s->blank ? environment_find(environ_in, s->name) : environment_get(environ_in, s->name);
+		const char *why;
 
+		r.name = s->name;
 		if (!value && s->alias)
 			value = environment_get(environ_in, r.name = s->alias);
 		why = value ? s->take(&r, s, value) : NULL;

@@ -12,6 +12,7 @@
 
 #define CONFIG_DEFAULT_ID    "sbx-laptop-1"
 #define CONFIG_DEFAULT_TOKEN "dev-token"
+#define CONFIG_DEFAULT_TIER  "container"
 
 /* An identity that a process takes; set is false where the setting is absent. */
 struct config_user {
@@ -34,6 +35,7 @@ struct config {
 	char sandbox_id[1024];
 	char image[1024];
 	bool trusted;
+	char tier[256]; /* empty: no label */
 	uint32_t max_concurrent;
 	uint32_t heartbeat_ms;
 	char token_file[4096];    /* empty: SANDBOX_TOKEN */

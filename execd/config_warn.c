@@ -18,9 +18,6 @@ static void warn_of_relay(const struct config *c, const struct config_secrets *s
 	if (away && !c->relay_tls)
 		log_warn("RELAY_TLS is off: the token and all commands cross the network in the clear",
 			 LOG_STR("relay", c->relay_host));
-	if (!c->relay_tls && (c->ca_file[0] || c->cert_file[0] || c->server_name[0]))
-		log_warn(
-		    "RELAY_TLS is off: RELAY_CA_FILE, RELAY_CERT_FILE and RELAY_SERVER_NAME are not used");
 }
 
 /* The folder that holds path, or "." */

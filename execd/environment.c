@@ -72,15 +72,20 @@ static const char *value_of(const char *entry, const char *name)
 	return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
 }
 
+const char *environment_find(char *const vars[], const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; vars[i] && !value; i++)
+		value = value_of(vars[i], name);
+	return value;
+}
+
 const char *environment_get(char *const vars[], const char *name)
 {
-	for (size_t i = 0; vars[i]; i++) {
-		const char *value = value_of(vars[i], name);
+	const char *value = environment_find(vars, name);
 
-		if (value)
-			return *value ? value : NULL;
-	}
-	return NULL;
+	return value && *value ? value : NULL;
 }
 
 static bool starts_with(const char *entry, const char *prefix)

@@ -23,6 +23,9 @@ void environment_wipe(struct environment *e);
 /* The value of name, or NULL. Empty counts as unset; of several entries the first one counts. */
 const char *environment_get(char *const vars[], const char *name);
 
+/* The same, where empty is a value. */
+const char *environment_find(char *const vars[], const char *name);
+
 /* Whether commands may see this entry: not a token, nothing of the relay, no proxy setting that carries
  * credentials, no service manager's handles, and no entry without '='. */
 bool environment_allowed(const char *entry);

@@ -37,6 +37,7 @@ int netd_settings_give(const struct config *c, uint32_t ping_ms)
 	give(&err, CHANNEL_KEY_SANDBOX_ID, c->sandbox_id);
 	give(&err, CHANNEL_KEY_IMAGE, c->image);
 	give(&err, CHANNEL_KEY_TRUST, c->trusted ? "trusted" : "untrusted");
+	give(&err, CHANNEL_KEY_TIER, c->tier);
 	for (unsigned i = 0; config_capabilities[i]; i++) {
 		if (c->capability_mask & 1u << i)
 			give(&err, CHANNEL_KEY_CAPABILITY, config_capabilities[i]);

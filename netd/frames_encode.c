@@ -44,6 +44,8 @@ size_t frames_hello(uint8_t *at, size_t size, const struct settings *settings)
 {
 	char *capabilities[sizeof settings->capabilities / sizeof *settings->capabilities];
 	Sandbox__V1__Hello hello = SANDBOX__V1__HELLO__INIT;
+	Sandbox__V1__Hello__LabelsEntry tier = SANDBOX__V1__HELLO__LABELS_ENTRY__INIT;
+	Sandbox__V1__Hello__LabelsEntry *labels[] = {&tier};
 	Sandbox__V1__WorkerFrame frame = SANDBOX__V1__WORKER_FRAME__INIT;
 
 	for (uint32_t i = 0; i < settings->capability_count; i++)
@@ -53,6 +55,10 @@ size_t frames_hello(uint8_t *at, size_t size, const struct settings *settings)
 	hello.arch = text(ARCH);
 	hello.trust = text(settings->trust);
 	hello.capacity_max = settings->capacity;
+	tier.key = text("moca.dev/tier");
+	tier.value = text(settings->tier);
+	hello.n_labels = settings->tier[0] != '\0';
+	hello.labels = labels;
 	hello.n_capabilities = settings->capability_count;
 	hello.capabilities = capabilities;
 	frame.msg_case = SANDBOX__V1__WORKER_FRAME__MSG_HELLO;

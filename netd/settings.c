@@ -198,6 +198,8 @@ static const char *take_text_key(struct settings *s, uint8_t key, const uint8_t 
 		return take_utf8(s->image, sizeof s->image, value, size);
 	case CHANNEL_KEY_TRUST:
 		return take_trust(s, value, size);
+	case CHANNEL_KEY_TIER:
+		return size == 0 ? "empty" : take_utf8(s->tier, sizeof s->tier, value, size);
 	case CHANNEL_KEY_CAPABILITY:
 		return take_capability(s, value, size);
 	case CHANNEL_KEY_PROXY_HOST:

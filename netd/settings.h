@@ -16,6 +16,7 @@ struct settings {
 	char sandbox_id[1024];
 	char image[1024];
 	char trust[16];
+	char tier[256]; /* empty: no label */
 	char capabilities[16][32];
 	uint32_t capability_count;
 	uint32_t capacity;

@@ -33,7 +33,9 @@ Test(hello, tells_the_defaults)
 	cr_assert_eq(hello->capacity_max, 4);
 	cr_assert_str_eq(hello->trust, "untrusted");
 	cr_assert_str_eq(hello->image, "");
-	cr_assert_eq(hello->n_labels, 0);
+	cr_assert_eq(hello->n_labels, 1);
+	cr_assert_str_eq(hello->labels[0]->key, "moca.dev/tier");
+	cr_assert_str_eq(hello->labels[0]->value, "container");
 	cr_assert_geq(hello->n_capabilities, 1);
 	cr_assert_str_eq(hello->capabilities[0], "bash");
 	stage_close(s);
@@ -58,15 +60,26 @@ Test(hello, tells_what_is_set_and_what_is_on_the_path)
 	snprintf(path, sizeof path, "PATH=%s", s->folder);
 	worker_start(&s->worker, s->relay,
 		     WORKER_SETTINGS(path, "WORKER_MAX_CONCURRENT=7", "SANDBOX_IMAGE=registry/\xc3\xa9:1",
-				     "SANDBOX_TRUST=trusted"));
+				     "SANDBOX_TRUST=trusted", "SANDBOX_TIER=gvisor"));
 	stage_reattach(s);
 	hello = s->attached->hello;
 	cr_assert_eq(hello->capacity_max, 7);
 	cr_assert_str_eq(hello->trust, "trusted");
 	cr_assert_str_eq(hello->image, "registry/\xc3\xa9:1");
+	cr_assert_eq(hello->n_labels, 1);
+	cr_assert_str_eq(hello->labels[0]->value, "gvisor");
 	cr_assert_eq(hello->n_capabilities, 2);
 	cr_assert_str_eq(hello->capabilities[0], "bash");
 	cr_assert_str_eq(hello->capabilities[1], "python3");
+	stage_close(s);
+}
+
+/* So that a harness that picks by tier never picks it. */
+Test(hello, has_no_label_for_a_blank_tier)
+{
+	struct stage *s = stage_open(WORKER_SETTINGS("SANDBOX_TIER="));
+
+	cr_assert_eq(s->attached->hello->n_labels, 0);
 	stage_close(s);
 }
 

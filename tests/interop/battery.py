@@ -156,7 +156,8 @@ class Battery(Rig):
         hello = self.attached.hello
         self.assertEqual((hello.sandbox_id, hello.image, hello.trust), ("sbx", "image:1", "trusted"))
         self.assertEqual((sorted(hello.capabilities), hello.capacity_max), (["base64", "bash"], 7))
-        self.assertEqual((hello.arch, len(hello.labels)), ({"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine], 0))
+        self.assertEqual(hello.arch, {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine])
+        self.assertEqual(dict(hello.labels), {"moca.dev/tier": "container"})
 
     def test_heartbeats_come_to_a_relay_that_has_said_nothing(self):
         self.assertTrue(self.relay.wait(lambda: self.attached.heartbeats >= 1))

@@ -16,7 +16,7 @@ JAILED, ATTACHED, EXEC, COMMAND, ABORT, DRAINED, GOAWAY, ALIVE, CLOSED = range(6
 KEYS = {
     "relay_host": 1, "relay_port": 2, "relay_tls": 3, "server_name": 4, "sandbox_id": 5, "image": 6, "trust": 7,
     "capability": 8, "capacity": 9, "heartbeat_ms": 10, "ping_ms": 11, "proxy_host": 12, "proxy_port": 13,
-    "no_proxy": 14, "ca_dir": 15, "log_level": 16, "log_format": 17, "background_kill": 18,
+    "no_proxy": 14, "ca_dir": 15, "log_level": 16, "log_format": 17, "background_kill": 18, "tier": 19,
     "token": 64, "proxy_user": 65, "proxy_password": 66, "ca_file": 67, "client_cert": 68, "client_key": 69,
 }
 CLASSES = [None, "drained", "resolve", "connect", "proxy", "tls", "handshake-timeout", "not-http2", "protocol", "flood",

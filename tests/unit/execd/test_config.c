@@ -69,6 +69,7 @@ Test(config, has_the_defaults_of_the_contract)
 	cr_assert_not(config.trusted);
 	cr_assert_not(config.background_kill);
 	cr_assert_str_eq(config.image, "");
+	cr_assert_str_eq(config.tier, "container");
 	cr_assert_null(config.killer);
 	cr_assert_not(config.command_user.set);
 	cr_assert_not(config.netd_user.set);
@@ -307,7 +308,7 @@ Test(config, refuses_half_a_client_certificate)
 	cr_assert_str_eq(error.setting, "RELAY_KEY_FILE");
 	cr_assert_lt(read_vars("RELAY_CERT_FILE=/c", NULL, NULL), 0);
 	cr_assert_str_eq(error.setting, "RELAY_CERT_FILE");
-	cr_assert_eq(read_vars("RELAY_CERT_FILE=/c", "RELAY_KEY_FILE=/k", NULL), 0);
+	cr_assert_eq(read_vars("RELAY_CERT_FILE=/c", "RELAY_KEY_FILE=/k", "RELAY_TLS=1"), 0);
 }
 
 Test(config, keeps_the_proxy_password_with_the_secrets)
@@ -323,6 +324,36 @@ Test(config, keeps_the_proxy_password_with_the_secrets)
 	cr_assert_eq(config.proxy_port, 80);
 	cr_assert_eq(read_vars("https_proxy=http://lower:1", "HTTPS_PROXY=http://upper:2", NULL), 0);
 	cr_assert_str_eq(config.proxy_host, "upper");
+}
+
+Test(config, takes_a_blank_tier_for_none)
+{
+	expect_taken("SANDBOX_TIER=");
+	cr_assert_str_eq(config.tier, "");
+	expect_taken("SANDBOX_TIER= \t");
+	cr_assert_str_eq(config.tier, "");
+	expect_taken("SANDBOX_TIER=micro vm");
+	cr_assert_str_eq(config.tier, "micro vm");
+	expect_refused("SANDBOX_TIER=\xff");
+}
+
+/* They say that TLS was meant; without it the token would cross in the clear. */
+Test(config, refuses_what_belongs_to_tls_without_it)
+{
+	static const char *const meant[] = {"RELAY_CA_FILE=/ca", "RELAY_SERVER_NAME=relay.example"};
+	static const char *const off[] = {NULL, "RELAY_TLS=0", "RELAY_TLS=false", "RELAY_TLS="};
+
+	for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+		for (size_t k = 0; k < sizeof meant / sizeof *meant; k++) {
+			expect_refused_with(meant[k], off[i]);
+			cr_assert(strstr(error.why, "RELAY_TLS"));
+		}
+		cr_assert_lt(read_vars("RELAY_CERT_FILE=/c", "RELAY_KEY_FILE=/k", off[i]), 0);
+		cr_assert_str_eq(error.setting, "RELAY_CERT_FILE");
+	}
+	for (size_t k = 0; k < sizeof meant / sizeof *meant; k++)
+		cr_assert_eq(read_vars(meant[k], "RELAY_TLS=1", NULL), 0, "%s", error.why);
+	expect_taken("SSL_CERT_FILE=/ca");
 }
 
 Test(config, refuses_a_proxy_only_where_it_would_be_used)
@@ -376,7 +407,7 @@ Test(config, takes_the_words_of_ours)
 	cr_assert_eq(config.log_format, LOG_FORMAT_JSON);
 	expect_taken("LOG_FORMAT=json");
 	cr_assert_eq(config.log_format, LOG_FORMAT_JSON);
-	expect_taken("RELAY_SERVER_NAME=relay.example");
+	cr_assert_eq(read_vars("RELAY_SERVER_NAME=relay.example", "RELAY_TLS=1", NULL), 0);
 	cr_assert_str_eq(config.server_name, "relay.example");
 }
 

@@ -57,6 +57,7 @@ Test(settings, every_text_lands_in_its_field)
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_SANDBOX_ID, "sbx-\xc3\xa9"), 0);
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_IMAGE, "image"), 0);
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_TRUST, "trusted"), 0);
+	cr_assert_eq(take_text(&s, CHANNEL_KEY_TIER, "micro vm"), 0);
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_CAPABILITY, "bash"), 0);
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_CAPABILITY, "rg"), 0);
 	cr_assert_eq(take_text(&s, CHANNEL_KEY_PROXY_HOST, "proxy"), 0);
@@ -70,6 +71,7 @@ Test(settings, every_text_lands_in_its_field)
 	cr_assert_str_eq(s.sandbox_id, "sbx-\xc3\xa9");
 	cr_assert_str_eq(s.image, "image");
 	cr_assert_str_eq(s.trust, "trusted");
+	cr_assert_str_eq(s.tier, "micro vm");
 	cr_assert_eq(s.capability_count, 2);
 	cr_assert_str_eq(s.capabilities[1], "rg");
 	cr_assert_str_eq(s.proxy_host, "proxy");
@@ -91,7 +93,7 @@ Test(settings, texts_below_at_and_above_their_room)
 	    {CHANNEL_KEY_CAPABILITY, 31},       {CHANNEL_KEY_PROXY_HOST, 255},
 	    {CHANNEL_KEY_NO_PROXY, 4095},       {CHANNEL_KEY_CA_DIR, 4095},
 	    {CHANNEL_KEY_TOKEN, LIMIT_TOKEN},   {CHANNEL_KEY_PROXY_USER, 1023},
-	    {CHANNEL_KEY_PROXY_PASSWORD, 1023},
+	    {CHANNEL_KEY_PROXY_PASSWORD, 1023}, {CHANNEL_KEY_TIER, 255},
 	};
 	static char text[LIMIT_TOKEN + 2];
 	struct settings s;
