@@ -103,6 +103,8 @@ static void hello_is_out(struct attach *a, uint64_t now_ms)
 		return; /* again in the next pass; a lost channel is seen there */
 	a->state = ATTACH_SERVING;
 	a->hello_ms = now_ms;
+	h2_forget_request(&a->h2);
+	transport_forget(a->transport);
 	loop_timer_stop(a->loop, &a->deadline);
 	loop_timer_set(a->loop, &a->heartbeat, now_ms + a->settings->heartbeat_ms);
 	log_info("attached", LOG_STR("relay", a->settings->relay_host),

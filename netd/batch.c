@@ -92,6 +92,7 @@ int batch_write(struct batch *b, struct transport *t)
 	}
 	b->iov_at = b->iov_count = 0;
 	b->head_count = 0;
+	explicit_bzero(b->own, b->own_used); /* the request is among them, and its token */
 	b->own_used = 0;
 	if (b->unframed == 0) {
 		b->segment_at = b->segment_count = 0;

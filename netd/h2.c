@@ -123,6 +123,12 @@ int h2_request(struct h2 *h, const struct settings *settings)
 	return 0;
 }
 
+/* nghttp2 keeps the buffer in which it makes frames. Our callback wipes it and has the frame dropped. */
+void h2_forget_request(struct h2 *h)
+{
+	nghttp2_submit_extension(h->session, H2_WIPE_FRAME, NGHTTP2_FLAG_NONE, 0, NULL);
+}
+
 static void note_first(struct h2 *h, const uint8_t *at, size_t size)
 {
 	size_t n = sizeof h->first - h->first_count;

@@ -90,6 +90,9 @@ void h2_close(struct h2 *h);
  * 0 or -errno. */
 int h2_request(struct h2 *h, const struct settings *settings);
 
+/* Once the request has left: what is left of it in nghttp2 is overwritten with the next h2_collect. */
+void h2_forget_request(struct h2 *h);
+
 /* Feeds at most H2_READ bytes; only when h2_data is empty. Look at the recorded fields afterwards. */
 void h2_receive(struct h2 *h, const uint8_t *at, size_t size, uint64_t now_ms);
 

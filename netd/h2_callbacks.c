@@ -191,6 +191,14 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
 	return 0;
 }
 
+static ssize_t on_pack_extension(nghttp2_session *session, uint8_t *buf, size_t size,
+				 const nghttp2_frame *frame, void *user)
+{
+	(void)session, (void)frame, (void)user;
+	explicit_bzero(buf, size);
+	return NGHTTP2_ERR_CANCEL;
+}
+
 int h2_callbacks_new(nghttp2_session_callbacks **ret)
 {
 	nghttp2_session_callbacks *c;
@@ -204,6 +212,7 @@ int h2_callbacks_new(nghttp2_session_callbacks **ret)
 	nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(c, on_invalid);
 	nghttp2_session_callbacks_set_send_data_callback(c, on_send_data);
+	nghttp2_session_callbacks_set_pack_extension_callback(c, on_pack_extension);
 	*ret = c;
 	return 0;
 }

@@ -5,6 +5,8 @@
 
 #include <nghttp2/nghttp2.h>
 
+#define H2_WIPE_FRAME 0xf0u /* type of a frame that never leaves: see h2_forget_request */
+
 /* 0 or -ENOMEM; the caller deletes *ret. */
 int h2_callbacks_new(nghttp2_session_callbacks **ret);
 

@@ -3,6 +3,7 @@
 #include "netd/attach.h"
 #include "netd/jail.h"
 #include "netd/records.h"
+#include "netd/wipe.h"
 
 #include "common/log.h"
 
@@ -110,6 +111,8 @@ int main(int argc, char **argv)
 	answer_options(argc, argv);
 	check_channel();
 	own_process();
+	if (wipe_openssl() < 0)
+		fatalx("OpenSSL does not take our allocator");
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* no file of the image's has a say */
 	tzset(); /* gmtime, which checks a certificate's dates, reads /etc/localtime once, and the jail opens
 		    none */

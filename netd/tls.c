@@ -299,6 +299,12 @@ const char *tls_why(const struct tls *tls)
 	return tls->why[0] != '\0' ? tls->why : NULL;
 }
 
+void tls_forget(struct tls *tls)
+{
+	if (tls->unfinished == 0)
+		explicit_bzero(tls->record, sizeof tls->record);
+}
+
 void tls_close_notify(struct tls *tls)
 {
 	if (tls->broken || tls->unfinished > 0)

@@ -45,6 +45,7 @@ bool tls_read_wants_write(const struct tls *tls);
 bool tls_write_wants_read(const struct tls *tls);
 bool tls_pending(const struct tls *tls);
 const char *tls_why(const struct tls *tls);
+void tls_forget(struct tls *tls);
 void tls_close_notify(struct tls *tls);
 
 #endif

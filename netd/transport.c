@@ -74,6 +74,12 @@ size_t transport_unsent(const struct transport *t)
 	return ioctl(t->fd, SIOCOUTQ, &bytes) < 0 || bytes < 0 ? 0 : (size_t)bytes;
 }
 
+void transport_forget(struct transport *t)
+{
+	if (t->tls)
+		tls_forget(t->tls);
+}
+
 void transport_shutdown(struct transport *t)
 {
 	if (t->tls)

@@ -44,6 +44,9 @@ const char *transport_why(const struct transport *t);
 /* Bytes in the kernel's send queue that the peer has not acknowledged (SIOCOUTQ). */
 size_t transport_unsent(const struct transport *t);
 
+/* Once a secret has left: wipes the copy of what was written last. */
+void transport_forget(struct transport *t);
+
 /* close_notify (one try) and FIN. Read until the end of the stream, for a bounded time, before
  * transport_free: bytes that nobody read make the kernel send a reset, which may overtake our last frames at
  * the peer. */

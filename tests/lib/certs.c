@@ -25,11 +25,11 @@ static void add_extension(X509 *cert, const X509 *issuer, int nid, const char *v
 	X509_EXTENSION_free(e);
 }
 
-static struct certs_identity make(const struct certs_identity *issuer, const char *name, const char *san,
-				  long from_s, long until_s)
+static struct certs_identity make(const struct certs_identity *issuer, EVP_PKEY *key, const char *name,
+				  const char *san, long from_s, long until_s)
 {
 	static long serial;
-	struct certs_identity id = {X509_new(), EVP_EC_gen("P-256")};
+	struct certs_identity id = {X509_new(), key};
 	X509_NAME *subject = X509_get_subject_name(id.cert);
 
 	must(id.cert && id.key);
@@ -52,13 +52,18 @@ static struct certs_identity make(const struct certs_identity *issuer, const cha
 
 struct certs_identity certs_root(const char *name)
 {
-	return make(NULL, name, NULL, -86400, 86400);
+	return certs_root_of(name, EVP_EC_gen("P-256"));
+}
+
+struct certs_identity certs_root_of(const char *name, EVP_PKEY *key)
+{
+	return make(NULL, key, name, NULL, -86400, 86400);
 }
 
 struct certs_identity certs_issue(const struct certs_identity *issuer, const char *san, long from_s,
 				  long until_s)
 {
-	return make(issuer, "relay.test", san, from_s, until_s);
+	return make(issuer, EVP_EC_gen("P-256"), "relay.test", san, from_s, until_s);
 }
 
 void certs_free(struct certs_identity *id)

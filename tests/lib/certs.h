@@ -12,6 +12,9 @@ struct certs_identity {
 /* A root that signs others, valid from yesterday until tomorrow. */
 struct certs_identity certs_root(const char *name);
 
+/* The same with a key of the caller's (taken over). */
+struct certs_identity certs_root_of(const char *name, EVP_PKEY *key);
+
 /* Signed by issuer for subjectAltName san ("DNS:relay.test", "IP:127.0.0.1"; NULL: none, and the name only as
  * CN), valid from and until so many seconds from now. */
 struct certs_identity certs_issue(const struct certs_identity *issuer, const char *san, long from_s,

@@ -137,6 +137,10 @@ int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms);
 		(void)t;                                                                                     \
 		return script.read_why;                                                                      \
 	}                                                                                                    \
+	void transport_forget(struct transport *t)                                                           \
+	{                                                                                                    \
+		(void)t;                                                                                     \
+	}                                                                                                    \
 	void transport_shutdown(struct transport *t)                                                         \
 	{                                                                                                    \
 		(void)t;                                                                                     \

@@ -1,4 +1,5 @@
 /* A connection attempt against scripted relays: how it begins, and messages. */
+#include "netd/h2_callbacks.h"
 #include "tests/lib/script.h"
 
 #include <criterion/criterion.h>
@@ -49,6 +50,7 @@ Test(attach, says_hello_first_with_a_token_that_is_never_indexed)
 	cr_assert_eq(script.out[at + 3], SCRIPT_DATA);
 	cr_assert_eq(script.out[at + 9 + GRPC_PREFIX], 1 << 3 | 2, "WorkerFrame.hello");
 	cr_assert_eq(script_settings.token[0], '\0', "wiped");
+	cr_assert_eq(script_sent(H2_WIPE_FRAME, 0), 0, "what wipes it does not leave");
 }
 
 Test(attach, no_request_leaves_before_the_peer_has_said_settings)
