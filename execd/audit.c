@@ -2,48 +2,52 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/log.h"
+#include "execd/own_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
-	int fd; /* -1: none */
+	struct own_file file;
 	bool to_log;
 	bool torn; /* the last record was cut by a full disk: the next one starts on a line of its own */
 	uint64_t dropped;
 	uint64_t told; /* of those, in the log */
-} audit = {.fd = -1};
+} audit = {.file = OWN_FILE_INIT};
+
+static bool names_file(const char *setting)
+{
+	return setting[0] != '\0' && strcmp(setting, "log") != 0;
+}
 
 int audit_open(const char *setting)
 {
-	FD_CLOSE int fd = -1;
-	struct stat st;
-
 	audit_close();
 	audit.to_log = strcmp(setting, "log") == 0;
-	if (audit.to_log || setting[0] == '\0')
-		return 0;
-	fd = open(setting, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-		  0600);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	audit.fd = fd_steal(&fd);
-	return 0;
+	return names_file(setting) ? own_file_open(&audit.file, setting, O_APPEND, 0600) : 0;
+}
+
+int audit_open_again(void)
+{
+	int err = audit.file.folder_fd < 0 ? 0 : own_file_open_again(&audit.file);
+
+	if (err == 0)
+		audit.torn = false;
+	return err;
+}
+
+int audit_check(const char *setting)
+{
+	return names_file(setting) ? own_file_check(setting) : 0;
 }
 
 void audit_close(void)
 {
-	fd_close(&audit.fd);
+	own_file_close(&audit.file);
 	audit.to_log = audit.torn = false;
 }
 
@@ -65,7 +69,7 @@ static void render_hex(char out[2 * CHANNEL_FINGERPRINT + 1], const uint8_t *byt
 
 static void append(const struct buf_text *t)
 {
-	ssize_t n = t->full ? -1 : write(audit.fd, t->at, t->used);
+	ssize_t n = t->full ? -1 : write(audit.file.fd, t->at, t->used);
 
 	if (n == (ssize_t)t->used) {
 		audit.torn = false;
@@ -87,7 +91,7 @@ void audit_exec(const char *event, uint64_t req_id, uint32_t command_len,
 	char line[PIPE_BUF];
 	struct buf_text t;
 
-	if (!audit.to_log && audit.fd < 0)
+	if (!audit.to_log && audit.file.fd < 0)
 		return;
 	if (fingerprint)
 		render_hex(hex, fingerprint);

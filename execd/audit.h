@@ -9,9 +9,15 @@
 
 #include <stdint.h>
 
-/* setting: empty (no trail), "log", or the path of a file, which is made with mode 0600 if missing and never
- * reached through a symbolic link in its last part. 0, -EINVAL (not a regular file) or -errno. */
+/* setting: empty (no trail), "log", or the path of a file, which is made with mode 0600 if missing. 0 or an
+ * error of own_file_open. */
 int audit_open(const char *setting);
+
+/* After a rotation: what fails leaves the open one in place. 0 or the same errors. */
+int audit_open_again(void);
+
+/* Would audit_open fail? Nothing is made. */
+int audit_check(const char *setting);
 
 /* event: "start", "end", "refuse" or "replay". fingerprint and outcome may be NULL where there is none. ms:
  * how long the exec ran, for "end". Harmless when there is no trail. */

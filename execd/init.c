@@ -12,7 +12,8 @@
 
 #define EXIT_BY_SIGNAL 128
 
-static const int passed_on[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+/* The rest the kernel keeps from a process 1 that handles none. */
+static const int passed_on[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
 /* Reaps all that have ended. True, with *ret_code, when the child was among them. */
 static bool reap(pid_t child, int *ret_code)

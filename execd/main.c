@@ -139,6 +139,27 @@ static void on_terminate(void *owner)
 	shutdown_begin(&loop, shutdown_begun() ? 0 : config.drain_s * 1000, EXIT_SUCCESS);
 }
 
+static void on_quit(void *owner)
+{
+	(void)owner;
+	shutdown_begin(&loop, 0, EXIT_SUCCESS);
+}
+
+static void open_again(const char *setting, int err)
+{
+	if (err < 0)
+		log_error("cannot be opened again: the old file is kept", LOG_STR("setting", setting),
+			  LOG_ERR(err));
+}
+
+static void on_hang_up(void *owner)
+{
+	(void)owner;
+	log_info("files are opened again");
+	open_again("SANDBOX_AUDIT", audit_open_again());
+	open_again("STATUS_FILE", status_open_again());
+}
+
 /* Every child but netd is the slots'. A stopped one is of interest to both: nothing of ours stops. */
 static void on_child(void *owner)
 {
@@ -167,7 +188,8 @@ static uint64_t random_seed(void)
 
 static void start(void)
 {
-	static const struct signals_events signals = {.terminate = on_terminate, .child = on_child};
+	static const struct signals_events signals = {
+	    .terminate = on_terminate, .quit = on_quit, .hang_up = on_hang_up, .child = on_child};
 	const char *step;
 
 	must_step(process_prepare(&step), "execd cannot be prepared", &step);

@@ -1,8 +1,8 @@
 #include "execd/netd_spawn.h"
 
 #include "common/channel_io.h"
+#include "common/dispositions.h"
 #include "common/log.h"
-#include "execd/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +81,7 @@ pid_t netd_spawn(const struct netd_image *image, const struct config *config, in
 
 	if (pid != 0)
 		return pid < 0 ? -errno : pid;
-	signals_reset_in_child();
+	dispositions_reset();
 	if (setsid() < 0)
 		fail("session", errno);
 	place_descriptors(channel_fd, null_fd, image->fd);

@@ -1,5 +1,7 @@
 #include "execd/signals.h"
 
+#include "common/dispositions.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
@@ -11,26 +13,27 @@ static struct {
 	void *owner;
 } state;
 
-void signals_reset_in_child(void)
-{
-	struct sigaction usual = {.sa_handler = SIG_DFL};
-	sigset_t none;
-
-	for (int s = 1; s <= SIGRTMAX; s++)
-		sigaction(s, &usual, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 void signals_reset(void)
 {
-	struct sigaction hup, ignore = {.sa_handler = SIG_IGN};
-	bool keep = sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN;
+	dispositions_ignore_all_but(DISPOSITIONS_FAULTS | DISPOSITIONS_BIT(SIGTERM) |
+				    DISPOSITIONS_BIT(SIGINT) | DISPOSITIONS_BIT(SIGQUIT));
+}
 
-	signals_reset_in_child();
-	if (keep)
-		sigaction(SIGHUP, &ignore, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
+static void on_signal(uint32_t number)
+{
+	switch (number) {
+	case SIGCHLD:
+		state.events->child(state.owner);
+		break;
+	case SIGHUP:
+		state.events->hang_up(state.owner);
+		break;
+	case SIGQUIT:
+		state.events->quit(state.owner);
+		break;
+	default:
+		state.events->terminate(state.owner);
+	}
 }
 
 static void on_ready(struct loop_source *source, uint32_t events)
@@ -39,12 +42,8 @@ static void on_ready(struct loop_source *source, uint32_t events)
 	ssize_t n = read(source->fd, info, sizeof info);
 
 	(void)events;
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof *info; i++) {
-		if (info[i].ssi_signo == SIGCHLD)
-			state.events->child(state.owner);
-		else
-			state.events->terminate(state.owner);
-	}
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof *info; i++)
+		on_signal(info[i].ssi_signo);
 }
 
 int signals_start(struct loop *loop, const struct signals_events *events, void *owner)
@@ -54,6 +53,8 @@ int signals_start(struct loop *loop, const struct signals_events *events, void *
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;

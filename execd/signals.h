@@ -6,19 +6,19 @@
 
 #include <signal.h>
 
-/* Whatever our parent ignored, handled or blocked is as usual again, but for SIGHUP, which nohup(1) ignores
- * on purpose. SIGPIPE is ignored: who writes to a peer that is gone learns it from errno. */
+/* Whatever our parent ignored, handled or blocked: from here on a signal ends us only by a fault of our own,
+ * SIGKILL, or, until signals_start, SIGTERM, SIGINT and SIGQUIT. The rest is ignored: SIGHUP of a terminal
+ * that goes; SIGPIPE and SIGXFSZ, which errno tells as well; those that stop a job. */
 void signals_reset(void);
-
-/* CHILD: all dispositions default, nothing blocked, before an execve. */
-void signals_reset_in_child(void);
 
 struct signals_events {
 	void (*terminate)(void *owner); /* SIGTERM or SIGINT, each one */
+	void (*quit)(void *owner);      /* SIGQUIT */
+	void (*hang_up)(void *owner);   /* SIGHUP */
 	void (*child)(void *owner);     /* SIGCHLD, joined as signals are: look at all children */
 };
 
-/* Blocks SIGTERM, SIGINT and SIGCHLD and calls events from the loop instead. 0 or -errno. */
+/* Blocks those and calls events from the loop instead. 0 or -errno. */
 int signals_start(struct loop *loop, const struct signals_events *events, void *owner);
 
 #endif

@@ -2,19 +2,17 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/log.h"
 #include "execd/audit.h"
 #include "execd/config.h"
 #include "execd/execs.h"
 #include "execd/netd_proc.h"
+#include "execd/own_file.h"
 #include "execd/shutdown.h"
 #include "execd/slots.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* All writes have this size, padded with blanks: a shorter state leaves no rest of a longer one. */
@@ -23,12 +21,12 @@
 
 static struct {
 	struct loop *loop;
-	int fd; /* -1: none */
+	struct own_file file;
 	const char *killer;
 	bool failing;
 	char written[STATUS_SIZE];
 	struct loop_timer timer;
-} st = {.fd = -1};
+} st = {.file = OWN_FILE_INIT};
 
 static void add(struct buf_text *t, const char *key, uint64_t value)
 {
@@ -75,7 +73,7 @@ static void put(const char *state)
 	struct buf_text t;
 	ssize_t n;
 
-	if (st.fd < 0)
+	if (st.file.fd < 0)
 		return;
 	buf_text_init(&t, text, sizeof text);
 	render(&t, state);
@@ -83,7 +81,7 @@ static void put(const char *state)
 	text[sizeof text - 1] = '\n';
 	if (!st.failing && memcmp(text, st.written, sizeof text) == 0)
 		return;
-	n = pwrite(st.fd, text, sizeof text, 0);
+	n = pwrite(st.file.fd, text, sizeof text, 0);
 	if (n != sizeof text && !st.failing)
 		log_warn("STATUS_FILE cannot be written", LOG_ERR(n < 0 ? errno : ENOSPC));
 	st.failing = n != sizeof text;
@@ -103,22 +101,15 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 
 int status_open(struct loop *loop, const struct config *config, const char *killer)
 {
-	FD_CLOSE int fd = -1;
-	struct stat info;
+	int err;
 
 	if (!config->status_file[0])
 		return 0;
-	fd = open(config->status_file, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-		  0644);
-	if (fd < 0)
+	err = own_file_open(&st.file, config->status_file, 0, 0644);
+	if (err < 0)
+		return err;
+	if (ftruncate(st.file.fd, 0) < 0)
 		return -errno;
-	if (fstat(fd, &info) < 0)
-		return -errno;
-	if (!S_ISREG(info.st_mode))
-		return -EINVAL;
-	if (ftruncate(fd, 0) < 0)
-		return -errno;
-	st.fd = fd_steal(&fd);
 	st.loop = loop;
 	st.killer = killer;
 	st.timer.fire = on_timer;
@@ -126,8 +117,22 @@ int status_open(struct loop *loop, const struct config *config, const char *kill
 	return 0;
 }
 
+int status_open_again(void)
+{
+	int err = st.file.folder_fd < 0 ? 0 : own_file_open_again(&st.file);
+
+	st.written[0] = '\0';
+	status_update();
+	return err;
+}
+
+int status_check(const struct config *config)
+{
+	return config->status_file[0] ? own_file_check(config->status_file) : 0;
+}
+
 void status_close(void)
 {
 	put("stopped");
-	fd_close(&st.fd);
+	own_file_close(&st.file);
 }

@@ -5,11 +5,11 @@
 #include "netd/records.h"
 #include "netd/wipe.h"
 
+#include "common/dispositions.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,21 +56,16 @@ static bool is_open_to_its_user(void)
 	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
 }
 
-/* Whatever its parent was: a name, no core and no tracer, no other descriptors, no signal but those that
- * kill. The life of this process hangs on its channel alone: a SIGINT or SIGTERM for the whole group is
+/* Whatever its parent was: a name, no core and no tracer, no other descriptors, no signal but SIGKILL and
+ * faults. The life of this process hangs on its channel alone: a SIGINT or SIGTERM for the whole group is
  * execd's to answer, which then says DRAIN. */
 static void own_process(void)
 {
-	sigset_t none;
-
 	prctl(PR_SET_NAME, "netd");
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
 		fatalx("cannot become non-dumpable");
 	close_range(CHANNEL_FD + 1, ~0u, 0);
-	for (int i = 1; i < NSIG; i++)
-		signal(i, i == SIGPIPE || i == SIGINT || i == SIGTERM || i == SIGHUP ? SIG_IGN : SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	dispositions_ignore_all_but(DISPOSITIONS_FAULTS);
 }
 
 /* From the settings to the verdict. The order is the point: files are read, then the jail shuts, then the

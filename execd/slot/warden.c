@@ -1,5 +1,6 @@
 #include "execd/slot/warden.h"
 
+#include "common/dispositions.h"
 #include "common/drop.h"
 #include "common/fd.h"
 #include "common/landlock.h"
@@ -57,21 +58,6 @@ int world_close_all_but(const int *keep, size_t count)
 	}
 	close_between(from, ~0u);
 	return 0;
-}
-
-/* All signals blocked, so that a command of the same uid cannot end us by anything but SIGKILL and SIGSTOP;
- * all dispositions default, so that bash inherits just that. */
-static void reset_signals(void)
-{
-	/* The kernel's struct, all zero: SIG_DFL. glibc's own call refuses 32 and 33, and its posix_spawn, by
-	 * which make starts things, leaves 32 ignored. */
-	static const unsigned long by_default[4];
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	for (int i = 1; i < NSIG; i++)
-		syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
 }
 
 static uint32_t set_files(int fd, const struct slot_world *world)
@@ -167,7 +153,9 @@ static uint32_t prepare(int fd, struct slot_world *world)
 
 	world->warden = getpid();
 	world->cwd_fd = world->config->cwd_fd;
-	reset_signals();
+	/* A command of the same uid cannot end us by anything but SIGKILL and SIGSTOP, and bash inherits what
+	 * is usual. */
+	dispositions_block();
 	failed = set_files(fd, world);
 	if (!failed)
 		failed = set_limits();
