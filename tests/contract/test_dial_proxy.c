@@ -2,6 +2,7 @@
  * knows it. */
 #include "common/channel.h"
 #include "common/fd.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/dialling.h"
 #include "tests/lib/peer.h"
 #include "tests/lib/world.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -284,8 +284,7 @@ static void start_tinyproxy(uint16_t port)
 
 	dprintf(conf, "Port %u\nListen 127.0.0.1\nTimeout 60\nBasicAuth user secret\nLogLevel Critical\n",
 		port);
-	if (fork() == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (bound_fork() == 0) {
 		execl(TINYPROXY, "tinyproxy", "-d", "-c", path, NULL);
 		_exit(127);
 	}

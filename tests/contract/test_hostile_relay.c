@@ -1,6 +1,7 @@
 /* A relay that attacks, through the whole worker: netd is lost in good order, with one line, in bounded
  * memory; execd, its cache and its slots do not notice, and the next relay is served. What else such a relay
  * may send is asked of netd alone, in interop/hostile.py. */
+#include "tests/lib/bound.h"
 #include "tests/lib/stage.h"
 
 #include <arpa/inet.h>
@@ -11,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,11 +73,10 @@ static pid_t take_place(uint16_t port, const struct attack *a)
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
 	cr_assert_eq(bind(listener, (struct sockaddr *)&at, sizeof at), 0, "%s", strerror(errno));
 	cr_assert_eq(listen(listener, 4), 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
 		int fd;
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* The relay's connection among them: it is to be cut. */
 		dup2(listener, STDIN_FILENO);
 		close_range(STDERR_FILENO + 1, ~0u, 0);

@@ -54,12 +54,12 @@ struct held {
 static struct held look(const struct stage *s)
 {
 	pid_t pids[64];
-	struct held h = {process_resident(s->worker.pid), process_descriptors(s->worker.pid), 0};
+	struct held h = {process_resident(s->worker.pid), process_descriptors(s->worker.pid, NULL), 0};
 
 	h.processes = process_descendants(s->worker.pid, pids, 64);
 	for (size_t i = 0; i < h.processes; i++) {
 		h.memory += process_resident(pids[i]);
-		h.descriptors += process_descriptors(pids[i]);
+		h.descriptors += process_descriptors(pids[i], NULL);
 	}
 	return h;
 }

@@ -1,6 +1,7 @@
 #include "tests/lib/dns.h"
 
 #include "common/fd.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/peer.h"
 
 #include <arpa/inet.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,9 +104,8 @@ static void fork_tcp(int listener, const struct dns_entry *entries)
 {
 	FD_CLOSE int fd = accept(listener, NULL, NULL);
 
-	if (fork() != 0)
+	if (bound_fork() != 0)
 		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	serve_tcp(fd, entries);
 	_exit(0);
 }
@@ -122,11 +121,10 @@ uint16_t dns_start(const struct dns_entry *entries, uint16_t port)
 
 	if (bind(udp, (struct sockaddr *)&a, sizeof a) < 0)
 		abort();
-	server = fork();
+	server = bound_fork();
 	if (server == 0) {
 		struct pollfd p[2] = {{udp, POLLIN, 0}, {tcp, POLLIN, 0}};
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGCHLD, SIG_IGN);
 		while (poll(p, 2, 30000) > 0) {
 			if (p[0].revents)

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "tests/lib/bound.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,6 @@ static int wait_deadline(pid_t pid)
 /* CHILD */
 static void load(const struct seccomp_program *const *filters)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	for (; *filters; filters++) {
 		if (seccomp_load(*filters) < 0)
@@ -47,7 +47,7 @@ static void load(const struct seccomp_program *const *filters)
 
 int filter_run(const struct seccomp_program *const *filters, int (*body)(void *arg), void *arg)
 {
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 
 	if (pid == 0) {
 		load(filters);
@@ -121,7 +121,7 @@ static _Noreturn void execute(const struct seccomp_program *const *filters, cons
 
 static void remove_folder(const char *folder)
 {
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 
 	if (pid == 0) {
 		execlp("rm", "rm", "-rf", folder, (char *)NULL);
@@ -141,7 +141,7 @@ int filter_script(const struct seccomp_program *const *filters, const char *scri
 	ret_out[0] = '\0';
 	if (!mkdtemp(folder) || pipe2(pipefd, O_CLOEXEC) < 0)
 		return -1;
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0)
 		execute(filters, script, folder, pipefd[1]);
 	close(pipefd[1]);

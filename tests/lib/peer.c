@@ -1,6 +1,7 @@
 #include "tests/lib/peer.h"
 
 #include "common/fd.h"
+#include "tests/lib/bound.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,7 +9,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,12 +47,11 @@ uint16_t peer_start(void (*script)(int listener, void *arg), void *arg)
 {
 	uint16_t port = 0;
 	FD_CLOSE int listener = peer_listen(&port);
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 
 	if (pid < 0)
 		abort();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
 		script(listener, arg);
 		_exit(0);

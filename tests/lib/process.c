@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "tests/lib/bound.h"
 #include "tests/relay/relay.h"
 
 #include <criterion/criterion.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +37,15 @@ static ssize_t read_proc(pid_t pid, const char *name, char *at, size_t size)
 		return -1;
 	at[n] = '\0';
 	return n;
+}
+
+void process_need_shown(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (access(path, F_OK) < 0 && process_lives(pid))
+		cr_skip_test("/proc does not show process %d (hidepid?)", (int)pid);
 }
 
 /* name may be NULL. False: gone, or a zombie. */
@@ -123,9 +134,10 @@ bool process_wait_count(struct relay *relay, const char *text, unsigned count, u
 
 bool process_lives(pid_t pid)
 {
-	pid_t parent;
+	FD_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd ended = {.fd = fd, .events = POLLIN};
 
-	return read_stat(pid, &parent, NULL);
+	return fd >= 0 && poll(&ended, 1, 0) == 0;
 }
 
 bool process_wait_dead(struct relay *relay, pid_t pid, uint64_t timeout_ms)
@@ -170,6 +182,7 @@ size_t process_children(pid_t parent, const char *name, pid_t *pids, size_t room
 {
 	struct family f = {.pids = pids, .room = room, .parent = parent, .name = name};
 
+	process_need_shown(parent);
 	walk(add_child, &f);
 	return f.count;
 }
@@ -186,6 +199,7 @@ size_t process_descendants(pid_t root, pid_t *pids, size_t room)
 {
 	struct family f = {.pids = pids, .room = room, .parent = root};
 
+	process_need_shown(root);
 	walk(add_child, &f);
 	for (size_t i = 0; i < f.count; i++) {
 		f.parent = pids[i];
@@ -199,6 +213,7 @@ size_t process_resident(pid_t pid)
 	char text[256];
 	unsigned long pages;
 
+	process_need_shown(pid);
 	if (read_proc(pid, "statm", text, sizeof text) <= 0 || sscanf(text, "%*u %lu", &pages) != 1)
 		return 0;
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
@@ -209,14 +224,15 @@ size_t process_peak(pid_t pid)
 	char text[4096];
 	const char *line;
 
+	process_need_shown(pid);
 	if (read_proc(pid, "status", text, sizeof text) <= 0 || !(line = strstr(text, "\nVmHWM:")))
 		return 0;
 	return strtoul(line + strlen("\nVmHWM:"), NULL, 10) * 1024;
 }
 
-size_t process_descriptors(pid_t pid)
+size_t process_descriptors(pid_t pid, const char *link)
 {
-	char path[64];
+	char path[64], target[64];
 	size_t count = 0;
 	DIR *folder;
 
@@ -224,8 +240,12 @@ size_t process_descriptors(pid_t pid)
 	folder = opendir(path);
 	if (!folder)
 		return 0;
-	for (struct dirent *e; (e = readdir(folder));)
-		count += e->d_name[0] != '.';
+	for (struct dirent *e; (e = readdir(folder));) {
+		ssize_t n = readlinkat(dirfd(folder), e->d_name, target, sizeof target - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		count += n >= 0 && (!link || strcmp(target, link) == 0);
+	}
 	closedir(folder);
 	return count;
 }
@@ -278,7 +298,6 @@ static _Noreturn void become(const char *const *argv, const char *const *environ
 
 	memcpy(&args, &argv, sizeof args);
 	memcpy(&env, &environment, sizeof env);
-	prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
 	dup2(log_fd, STDERR_FILENO);
 	execve(args[0], args, env);
 	_exit(127);
@@ -293,7 +312,7 @@ int process_run(const char *const *argv, const char *const *environment, char *l
 	pid_t pid;
 
 	cr_assert(pipe2(ends, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = bound_fork();
 	cr_assert(pid >= 0);
 	if (pid == 0)
 		become(argv, environment, ends[1]);

@@ -1,4 +1,5 @@
-/* What lives: questions to /proc for tests. A zombie does not live. */
+/* What lives. A zombie does not. What only /proc can tell skips the test where it does not show the process.
+ */
 #ifndef TESTS_LIB_PROCESS_H
 #define TESTS_LIB_PROCESS_H
 
@@ -14,6 +15,10 @@ unsigned process_count(const char *text);
 
 /* Waits until process_count(text) is count, while relay (may be NULL) runs. */
 bool process_wait_count(struct relay *relay, const char *text, unsigned count, uint64_t timeout_ms);
+
+/* Skips the test where /proc shows nothing of a process that lives (proc(5), hidepid: what is not dumpable).
+ */
+void process_need_shown(pid_t pid);
 
 bool process_lives(pid_t pid);
 bool process_wait_dead(struct relay *relay, pid_t pid, uint64_t timeout_ms);
@@ -37,8 +42,8 @@ size_t process_resident(pid_t pid);
 /* The most that it ever was; 0: no such process. */
 size_t process_peak(pid_t pid);
 
-/* Its open descriptors; 0 where we may not look. */
-size_t process_descriptors(pid_t pid);
+/* Its open descriptors whose link reads so (NULL: all); 0 where we may not look. */
+size_t process_descriptors(pid_t pid, const char *link);
 
 /* Makes the caller the reaper of what its children leave behind. */
 void process_adopt_orphans(void);

@@ -2,9 +2,10 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "tests/lib/bound.h"
+#include "tests/lib/process.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,7 +47,6 @@ const char *program_built(const char *name)
 _Noreturn static void become(const char *const argv[], const char *const environment[], int out,
 			     void (*prepare)(void))
 {
-	prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
 	close(STDIN_FILENO);
@@ -67,7 +66,7 @@ void program_start(struct program *p, const char *const argv[], const char *cons
 	p->used = 0;
 	p->said[0] = '\0';
 	p->out = ends[0];
-	p->pid = fork();
+	p->pid = bound_fork();
 	if (p->pid == 0)
 		become(argv, environment, ends[1], prepare);
 	cr_assert_gt(p->pid, 0);
@@ -169,27 +168,9 @@ const char *program_status(pid_t pid, const char *key)
 	}
 	if (f)
 		fclose(f);
+	else
+		process_need_shown(pid);
 	return "";
-}
-
-static pid_t child_now(pid_t parent, const char *name)
-{
-	char want[16];
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-	pid_t found = 0;
-
-	cr_assert(d);
-	snprintf(want, sizeof want, "%d", parent);
-	while (found == 0 && (e = readdir(d))) {
-		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-
-		if (pid > 0 && strcmp(program_status(pid, "PPid"), want) == 0 &&
-		    strcmp(program_status(pid, "Name"), name) == 0)
-			found = pid;
-	}
-	closedir(d);
-	return found;
 }
 
 pid_t program_child(pid_t parent, const char *name, unsigned timeout_ms)
@@ -197,22 +178,7 @@ pid_t program_child(pid_t parent, const char *name, unsigned timeout_ms)
 	uint64_t end = clock_now_ms() + timeout_ms;
 	pid_t pid;
 
-	while ((pid = child_now(parent, name)) == 0 && clock_now_ms() < end)
+	while ((pid = process_child(parent, name)) == 0 && clock_now_ms() < end)
 		usleep(STEP_MS * 1000);
 	return pid;
-}
-
-bool program_wait_dead(pid_t pid, unsigned timeout_ms)
-{
-	uint64_t end = clock_now_ms() + timeout_ms;
-
-	for (;;) {
-		const char *state = program_status(pid, "State");
-
-		if (state[0] == '\0' || state[0] == 'Z' || state[0] == 'X')
-			return true;
-		if (clock_now_ms() >= end)
-			return false;
-		usleep(STEP_MS * 1000);
-	}
 }

@@ -41,9 +41,6 @@ void program_kill(struct program *p);
 /* The first child of parent whose comm is name; waits for it. 0: none in time. */
 pid_t program_child(pid_t parent, const char *name, unsigned timeout_ms);
 
-/* It is gone, or a zombie. */
-bool program_wait_dead(pid_t pid, unsigned timeout_ms);
-
 /* The value of a "Key:" line of /proc/<pid>/status, without the blanks before it. Static storage; "" where
  * there is none. */
 const char *program_status(pid_t pid, const char *key);

@@ -3,10 +3,12 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "execd/slots_pool.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -204,6 +206,25 @@ void rig_until(unsigned slot, enum slot_event_kind kind)
 		cr_assert(clock_now_ms() < end, "event %u of slot %u does not come; so far %s", kind, slot,
 			  rig_execs[slot].order);
 		rig_pass();
+	}
+}
+
+void rig_until_idle(unsigned count)
+{
+	uint64_t end = clock_now_ms() + RIG_WAIT_MS;
+
+	for (; slots_idle() < count; rig_pass())
+		cr_assert(clock_now_ms() < end, "%u of %u slots become idle", slots_idle(), count);
+}
+
+void rig_kill_idle(unsigned count)
+{
+	rig_until_idle(count);
+	for (unsigned i = 0; i < POOL_SIZE && count > 0; i++) {
+		if (pool.slots[i].place != POOL_IDLE)
+			continue;
+		cr_assert_eq(kill(pool.slots[i].pid, SIGKILL), 0);
+		count--;
 	}
 }
 

@@ -63,6 +63,12 @@ unsigned rig_run_pieces(const char *command, size_t length, uint32_t piece);
 void rig_until(unsigned slot, enum slot_event_kind kind);
 bool rig_has(unsigned slot, enum slot_event_kind kind);
 
+/* Passes until that many slots wait idle. */
+void rig_until_idle(unsigned count);
+
+/* SIGKILL for that many idle slots, as soon as there are so many. */
+void rig_kill_idle(unsigned count);
+
 /* Passes for that long. */
 void rig_for(unsigned ms);
 

@@ -1,4 +1,5 @@
 #include "tests/lib/program.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/worker.h"
 
 #include "common/fd.h"
@@ -97,20 +98,15 @@ static void start(struct worker *worker, struct relay *relay, const char *progra
 	int ends[2];
 	char *args[] = {NULL, NULL};
 	char *const *env;
-	pid_t parent = getpid();
 
 	worker_environment(environment, relay_port(relay), settings);
 	memcpy(&args[0], &program, sizeof args[0]);
 	memcpy(&env, &(const char *const *){environment}, sizeof env);
 	cr_assert(pipe2(ends, O_CLOEXEC) == 0);
 	*worker = (struct worker){.relay = relay};
-	worker->pid = fork();
+	worker->pid = bound_fork();
 	cr_assert(worker->pid >= 0, "fork: %m");
 	if (worker->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
-		/* 0: it is the first of a pid namespace that the test has made. */
-		if (getppid() != parent && getppid() != 0)
-			_exit(127);
 		dup2(ends[1], STDERR_FILENO);
 		signal(SIGPIPE, SIG_DFL); /* the relay may ignore it */
 		if (prepare)

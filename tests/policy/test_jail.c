@@ -4,6 +4,7 @@
 #include "common/landlock.h"
 #include "common/log.h"
 #include "policy/policy.h"
+#include "tests/lib/bound.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -53,9 +54,8 @@ static struct result jailed(int (*body)(void))
 	pid_t pid;
 
 	cr_assert(pipe2(fds, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(fds[1], STDERR_FILENO);
 		log_init("netd", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 		_exit(jail_enter(&settings) == 0 ? body() : NOT_JAILED);
@@ -163,9 +163,8 @@ Test(jail, leaves_no_capability_and_no_core)
 	int fd;
 
 	cr_assert(pipe2(fds_ready, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(jail_enter(&settings) == 0 ? wait_for_end() : NOT_JAILED);
 	}
 	cr_assert(poll(&(struct pollfd){.fd = fds_ready[0], .events = POLLIN}, 1, DEADLINE_MS) == 1);
@@ -246,9 +245,8 @@ Test(jail, goes_on_after_a_stop)
 	char c;
 
 	cr_assert(pipe2(fds, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(fds[1], STDERR_FILENO);
 		_exit(jail_enter(&settings) == 0 ? wait_long() : NOT_JAILED);
 	}
@@ -406,9 +404,8 @@ Test(jail, dies_though_its_log_is_full)
 	pid_t pid;
 
 	cr_assert(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(fds[1], STDERR_FILENO);
 		_exit(jail_enter(&settings) == 0 ? full_pipe() : NOT_JAILED);
 	}
@@ -427,12 +424,11 @@ Test(jail, holds_without_landlock)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	static const struct seccomp_program old_kernel = {insns, sizeof insns / sizeof *insns};
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 	struct result r;
 	int status;
 
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if (seccomp_load(&old_kernel) < 0)
 			_exit(1);

@@ -5,6 +5,7 @@
 #include "netd/jail.h"
 #include "netd/resolve.h"
 #include "netd/transport.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/peer.h"
 
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,9 +46,8 @@ static void expect(int code, int (*body)(void))
 	ssize_t n;
 
 	cr_assert(pipe2(fds, O_CLOEXEC) == 0);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(DEADLINE_S);
 		signal(SIGPIPE, SIG_IGN);
 		dup2(fds[1], STDERR_FILENO);
@@ -281,8 +280,7 @@ static void serve_names(int listener, int udp)
 		if (p[1].revents) {
 			int fd = accept(listener, NULL, NULL);
 
-			if (fork() == 0) {
-				prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (bound_fork() == 0) {
 				serve_tcp(fd);
 				_exit(0);
 			}
@@ -345,9 +343,8 @@ static void resolve_name(const char *name)
 		close(listener);
 		cr_assert(tries < 20);
 	}
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		serve_names(listener, udp);
 		_exit(0);
 	}

@@ -2,6 +2,7 @@
  * rules as kill(2), Landlock's scope included. Were this not so, they would be a way to end execd. */
 #include "common/landlock.h"
 #include "policy/policy.h"
+#include "tests/lib/bound.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -53,9 +54,8 @@ static bool arrives(enum way way, bool scoped)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if ((scoped && !enter_scope()) || seccomp_load(&policy_commands) < 0)
 			_exit(100);

@@ -1,6 +1,7 @@
 /* execd as PID 1: a tiny init stays, the worker is its child. In a PID namespace of its own, so for root. */
 #include "common/drop.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/process.h"
 #include "tests/lib/program.h"
 
 #include <criterion/criterion.h>
@@ -116,6 +117,6 @@ Test(init, takes_the_rest_with_it)
 	netd = program_child(worker(), "netd", PROGRAM_WAIT_MS);
 	kill(worker(), SIGKILL);
 	cr_assert_neq(program_wait_exit(&p, 5000), -1);
-	cr_assert(program_wait_dead(slot, 5000));
-	cr_assert(program_wait_dead(netd, 5000));
+	cr_assert(process_wait_dead(NULL, slot, 5000));
+	cr_assert(process_wait_dead(NULL, netd, 5000));
 }

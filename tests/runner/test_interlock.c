@@ -5,6 +5,7 @@
 #include "execd/slot/kill_landlock.h"
 
 #include "common/landlock.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
@@ -26,11 +27,10 @@ TestSuite(interlock, .timeout = 30, .init = space_need_own);
 /* CHILD */
 static pid_t fork_bystander(void)
 {
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 
 	if (pid != 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
 	for (;;)
 		pause();
 }

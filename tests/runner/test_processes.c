@@ -3,6 +3,7 @@
 #include "common/drop.h"
 #include "tests/lib/peer.h"
 #include "tests/lib/memory.h"
+#include "tests/lib/process.h"
 #include "tests/lib/program.h"
 
 #include <criterion/criterion.h>
@@ -368,7 +369,7 @@ Test(processes, all_end_when_execd_is_killed)
 	all[2] = child("slot");
 	kill(p.pid, SIGKILL);
 	for (int i = 0; i < 3; i++)
-		cr_assert(program_wait_dead(all[i], 5000), "%d", i);
+		cr_assert(process_wait_dead(NULL, all[i], 5000), "%d", i);
 }
 
 Test(processes, all_end_by_sigterm_and_by_sigint)
@@ -384,9 +385,9 @@ Test(processes, all_end_by_sigterm_and_by_sigint)
 		slot = child("slot");
 		kill(p.pid, signals[i]);
 		cr_assert_eq(program_wait_exit(&p, 5000), 0);
-		cr_assert(program_wait_dead(netd, 0));
-		cr_assert(program_wait_dead(warden, 0));
-		cr_assert(program_wait_dead(slot, 0));
+		cr_assert(process_wait_dead(NULL, netd, 0));
+		cr_assert(process_wait_dead(NULL, warden, 0));
+		cr_assert(process_wait_dead(NULL, slot, 0));
 	}
 }
 

@@ -1,4 +1,5 @@
 /* Slots that die, stop or fall silent under their exec, and execd's own death. */
+#include "tests/lib/bound.h"
 #include "tests/lib/cgroup.h"
 #include "tests/lib/process.h"
 #include "tests/lib/slot_rig.h"
@@ -168,10 +169,8 @@ Test(slots_faults, slots_that_die_idle_are_replaced)
 {
 	start(false);
 	rig_do("true", NULL, NULL);
-	for (int i = 0; i < 2; i++)
-		send_signal(process_child(getpid(), "slot"), SIGKILL);
-	rig_for(50);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < 2; rig_pass())
+	rig_kill_idle(2);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; rig_ready < 4; rig_pass())
 		cr_assert(clock_now_ms() < end, "no new slot");
 	cr_assert(WEXITSTATUS(rig_do("exit 9", NULL, NULL)) == 9);
 	rig_stop();
@@ -231,10 +230,9 @@ Test(slots_faults, the_sweep_spares_netd)
 	unsigned slot;
 
 	start(false);
-	netd = fork();
+	netd = bound_fork();
 	cr_assert_geq(netd, 0);
 	if (netd == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}
@@ -309,7 +307,6 @@ static _Noreturn void be_execd(const char *path)
 	char command[4][256];
 	const char *build = getenv("BUILD");
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig_config.max_concurrent = 4;
 	rig_start();
 	for (int i = 0; i < 4; i++) {
@@ -334,7 +331,7 @@ static void kill_execd(bool background_kill)
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	rig_prepare();
 	rig_config.background_kill = background_kill;
-	execd = fork();
+	execd = bound_fork();
 	if (execd == 0)
 		be_execd(path);
 	cr_assert_gt(execd, 0);

@@ -1,15 +1,16 @@
 /* A warden that goes, or keeps execd waiting. */
+#include "tests/lib/bound.h"
 #include "tests/lib/process.h"
 #include "tests/lib/slot_rig.h"
 #include "tests/lib/space.h"
 
 #include "common/clock.h"
+#include "execd/slots_pool.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,20 +27,9 @@ static void start(bool background_kill)
 	rig_start();
 }
 
-static pid_t warden(void)
-{
-	return process_child(getpid(), "warden");
-}
-
 static void go_on(unsigned slot)
 {
 	cr_assert_eq(write(rig_execs[slot].ours[0], "\n", 1), 1);
-}
-
-static void until_idle(unsigned count)
-{
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_idle() < count; rig_pass())
-		cr_assert(clock_now_ms() < end, "%u of %u slots become idle", slots_idle(), count);
 }
 
 static void until_ready(unsigned count, const char *what)
@@ -56,18 +46,18 @@ static void replace_warden(int sig)
 	start(false);
 	slot = rig_run_open("read x; exit 4");
 	rig_until(slot, SLOT_STARTED);
-	first = warden();
+	first = warden_pid();
 	process_kill(first, sig);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; warden() == 0 || warden() == first; rig_pass())
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; !warden_is_up() || warden_pid() == first;
+	     rig_pass())
 		cr_assert(clock_now_ms() < end, "no new warden");
 	go_on(slot);
 	rig_until(slot, SLOT_EMPTY);
 	cr_assert(WEXITSTATUS(rig_execs[slot].wait_status) == 4, "its slots are untouched");
 	rig_release(slot);
-	for (int i = 0; i < 2; i++)
-		process_kill(process_child(getpid(), "slot"), SIGKILL);
-	rig_for(50);
-	until_idle(2);
+	rig_kill_idle(2);
+	until_ready(4, "they are not replaced");
+	rig_until_idle(2);
 	cr_assert(WEXITSTATUS(rig_do("exit 9", NULL, NULL)) == 9);
 	rig_stop();
 }
@@ -94,8 +84,8 @@ Test(slots_warden, that_is_new_renews_the_idle_slots)
 		cr_skip_test("no Landlock scopes here");
 	busy = rig_run_open("read x; exit 4");
 	rig_until(busy, SLOT_STARTED);
-	until_idle(1);
-	process_kill(warden(), SIGKILL);
+	rig_until_idle(1);
+	process_kill(warden_pid(), SIGKILL);
 	until_ready(3, "the idle one is not renewed");
 	go_on(busy);
 	rig_until(busy, SLOT_EMPTY);
@@ -117,9 +107,9 @@ Test(slots_warden, that_is_gone_leaves_a_kill_complete)
 	slot = rig_run_open("setsid sleep 1000 & echo $$ $PPID $!; sleep 1000");
 	rig_until_output(slot, "\n");
 	cr_assert_eq(sscanf(rig_execs[slot].out, "%d %d %d", &leader, &pid, &escapee), 3);
-	first = warden();
+	first = warden_pid();
 	process_kill(first, SIGKILL);
-	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; warden() == first; rig_pass())
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; warden_pid() == first; rig_pass())
 		cr_assert(clock_now_ms() < end, "the warden lives");
 	slots_kill(slot);
 	rig_until(slot, SLOT_EMPTY);
@@ -141,7 +131,6 @@ static _Noreturn void hold_after_clone(pid_t pid, bool for_ever, struct look *lo
 	struct __ptrace_syscall_info info;
 	bool cloning = false;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD) < 0 ||
 	    ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0)
 		_exit(1);
@@ -173,9 +162,9 @@ static struct look *hold_warden(bool for_ever)
 		cr_skip_test("only root may trace the warden");
 	cr_assert_neq(look, MAP_FAILED);
 	start(false);
-	until_idle(2);
-	held = warden();
-	pid = fork();
+	rig_until_idle(2);
+	held = warden_pid();
+	pid = bound_fork();
 	cr_assert_geq(pid, 0);
 	if (pid == 0)
 		hold_after_clone(held, for_ever, look);
@@ -184,7 +173,7 @@ static struct look *hold_warden(bool for_ever)
 		cr_assert(clock_now_ms() < end && waitpid(pid, NULL, WNOHANG) == 0, "no trace");
 		usleep(1000);
 	}
-	process_kill(process_child(getpid(), "slot"), SIGKILL);
+	rig_kill_idle(1);
 	until_ready(3, "no new slot");
 	return look;
 }
@@ -194,7 +183,7 @@ Test(slots_warden, that_is_slow_does_not_cost_the_slot_that_it_makes)
 {
 	const struct look *look = hold_warden(false);
 
-	until_idle(2);
+	rig_until_idle(2);
 	cr_assert(process_lives(look->pid));
 	cr_assert_eq(rig_ready, 3);
 	slots_spare(0);
@@ -205,7 +194,7 @@ Test(slots_warden, that_answers_no_more_is_replaced)
 {
 	const struct look *look = hold_warden(true);
 
-	until_idle(2);
+	rig_until_idle(2);
 	cr_assert(!process_lives(look->pid));
 	cr_assert(WEXITSTATUS(rig_do("exit 9", NULL, NULL)) == 9);
 	slots_spare(0);

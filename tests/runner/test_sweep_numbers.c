@@ -3,6 +3,7 @@
  * ptrace, and chooses numbers through ns_last_pid, in a pid namespace of its own. suite-timeout: 240 */
 #include "common/clock.h"
 #include "execd/slot/kill_sweep.h"
+#include "tests/lib/bound.h"
 #include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
@@ -112,7 +113,6 @@ static _Noreturn void be_sweeper(void)
 	struct sweep sweep;
 
 	alarm(LIFE_S);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (fork() == 0)
 		be_tree();
@@ -264,7 +264,7 @@ static void start_sweeper(void)
 	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
 	now->wait_thread = p[0];
 	now->end_thread = p[1];
-	pid = fork();
+	pid = bound_fork();
 	if (pid == 0)
 		be_sweeper();
 	cr_assert_gt(pid, 0);

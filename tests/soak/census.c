@@ -38,7 +38,7 @@ bool census_none(const char *mark)
 
 static struct held held_by(pid_t pid)
 {
-	return (struct held){process_resident(pid), process_descriptors(pid)};
+	return (struct held){process_resident(pid), process_descriptors(pid, NULL)};
 }
 
 static pid_t execd(void)

@@ -1,12 +1,12 @@
 /* valgrind: not run: valgrind 3.19 does not know pidfd_open, without which the walk trusts no number */
 #include "execd/slot/descendants.h"
+#include "tests/lib/bound.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,14 +99,12 @@ Test(slot_descendants, takes_no_stat_that_ends_too_soon)
 
 static pid_t family(int ready)
 {
-	pid_t pid = fork();
+	pid_t pid = bound_fork();
 
 	if (pid != 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (int i = 0; i < 2; i++) {
-		if (fork() == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (bound_fork() == 0) {
 			(void)!write(ready, "x", 1);
 			for (;;)
 				pause();
