@@ -92,6 +92,8 @@ bool filter_finds(const char *name)
 	char path[] = SYSTEM_PATH, *rest = path, *folder;
 	char file[256];
 
+	if (name[0] == '/')
+		return access(name, F_OK) == 0;
 	while ((folder = strsep(&rest, ":"))) {
 		if (snprintf(file, sizeof file, "%s/%s", folder, name) < (int)sizeof file &&
 		    access(file, X_OK) == 0)

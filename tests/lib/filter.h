@@ -23,7 +23,7 @@ int filter_run_one(const struct seccomp_program *filter, int (*body)(void *arg),
 int filter_script(const struct seccomp_program *const *filters, const char *script, char *ret_out,
 		  size_t size);
 
-/* Is a program on that PATH? */
+/* Is a program on that PATH, or a file there, where name begins with a slash? */
 bool filter_finds(const char *name);
 
 #endif
