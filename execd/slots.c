@@ -47,7 +47,7 @@ int slots_start(struct loop *loop, const struct config *config,
 	pool.world.config = config;
 	slots_plan(config, &pool.world.plan);
 	if (!pool.world.seccomp)
-		pool.world.seccomp =
+		pool.world.inherited =
 		    pool.world.plan.landlock_abi > 0 ? &policy_commands_ptrace : &policy_commands;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;

@@ -70,7 +70,7 @@ struct slot_run {
 };
 
 /* Replaces the built-in policy of the commands (SANDBOX_SECCOMP_BPF); before slots_start. The program lives
- * as long as the process. */
+ * as long as the process. Slots may not be able to live under it, so each command loads it. */
 void slots_use_seccomp(const struct seccomp_program *program);
 
 /* Starts the warden and config->max_concurrent slots. event is called from the loop. 0 or -errno. */

@@ -1,5 +1,7 @@
 #include "execd/slot/kill_sweep.h"
 
+#include "execd/slot/keyed.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -49,16 +51,15 @@ static void send(const struct descendant *d, int sig)
 static void visit(const struct descendant *d, void *owner)
 {
 	static const struct rlimit none = {0, 0};
-	static const struct sched_param param = {0};
 	struct pass *pass = owner;
 	struct visited v = {pass, d};
 
 	if (d->own_child)
-		prlimit(d->pid, RLIMIT_NPROC, &none, NULL);
+		keyed_limit(d->pid, RLIMIT_NPROC, &none);
 	if (pass->bind)
 		descendants_threads(d, bind_thread, &v);
 	if (d->own_child && pass->idle)
-		sched_setscheduler(d->pid, SCHED_IDLE, &param);
+		keyed_class(d->pid, SCHED_IDLE);
 	if (pass->kill)
 		send(d, SIGKILL);
 	else if (pass->stop)

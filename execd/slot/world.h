@@ -11,7 +11,8 @@ struct seccomp_program;
 
 struct slot_world {
 	const struct config *config;
-	const struct seccomp_program *seccomp; /* the commands'; NULL: none */
+	const struct seccomp_program *inherited; /* the warden loads it, for slots and commands; NULL: none */
+	const struct seccomp_program *seccomp;   /* each command loads it before bash runs; NULL: none */
 	struct slots_plan plan;
 	pid_t warden;
 	int cwd_fd;

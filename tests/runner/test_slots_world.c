@@ -5,16 +5,21 @@
 
 #include "common/drop.h"
 #include "common/landlock.h"
+#include "common/seccomp.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +89,40 @@ Test(slots_world, give_commands_the_capabilities_that_were_kept)
 	status_has("CapPrm:\t0000000000002000\n");
 	status_has("CapEff:\t0000000000002000\n");
 	status_has("CapBnd:\t0000000000002000\n");
+	rig_stop();
+}
+
+/* A long one costs 200 us to load. */
+Test(slots_world, load_the_built_in_policy_once_for_all_commands)
+{
+	const char *before = program_status(getpid(), "Seccomp_filters");
+	char line[64];
+
+	if (!*before)
+		cr_skip_test("the kernel does not count filters");
+	snprintf(line, sizeof line, "Seccomp_filters:\t%d\n", atoi(before) + 1);
+	start(false);
+	rig_do("exec cat /proc/$PPID/status", NULL, &x);
+	status_has(line);
+	rig_stop();
+}
+
+/* Slots wait by waitid: they could not live under this. */
+Test(slots_world, load_a_policy_of_the_operators_in_each_command_alone)
+{
+	static const struct sock_filter no_waitid[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_waitid, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	static const struct seccomp_program program = {no_waitid, sizeof no_waitid / sizeof *no_waitid};
+
+	rig_prepare();
+	slots_use_seccomp(&program);
+	rig_start();
+	cr_assert_eq(WEXITSTATUS(rig_do("exec cat /proc/self/status", NULL, &x)), 0);
+	status_has("Seccomp:\t2\n");
 	rig_stop();
 }
 
