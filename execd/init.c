@@ -2,6 +2,7 @@
 
 #include "common/drop.h"
 #include "common/log.h"
+#include "execd/reap.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ static bool reap(pid_t child, int *ret_code)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid != child)
+		if (!reap_is_exit(pid, status) || pid != child)
 			continue;
 		gone = true;
 		*ret_code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_BY_SIGNAL + WTERMSIG(status);

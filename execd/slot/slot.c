@@ -5,6 +5,7 @@
 #include "common/landlock.h"
 #include "common/outcome.h"
 #include "execd/config.h"
+#include "execd/reap.h"
 #include "execd/slot/child.h"
 #include "execd/slot/command.h"
 #include "execd/slot/kill_landlock.h"
@@ -107,7 +108,7 @@ static bool leader_exited(int *ret_status)
 	if (slot.state != RUNNING)
 		return false;
 	if (waitid(P_PID, (id_t)slot.leader, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
-	    info.si_pid == 0)
+	    info.si_pid == 0 || info.si_code == CLD_TRAPPED)
 		return false;
 	if (info.si_code == CLD_EXITED)
 		*ret_status = (info.si_status & 0xff) << 8;
@@ -267,7 +268,7 @@ static bool reap(void)
 			return errno == ECHILD;
 		if (pid == 0)
 			return false;
-		if (pid == slot.leader && slot.state == RUNNING)
+		if (reap_is_exit(pid, status) && pid == slot.leader && slot.state == RUNNING)
 			on_leader_exit(status);
 	}
 	return false;
