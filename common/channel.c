@@ -31,6 +31,7 @@ static const struct record {
     [CHANNEL_ENDED] = {"ended", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, CHANNEL_ENDED_BLOCK,
 		       CHANNEL_ENDED_BLOCK, 0, true},
     [CHANNEL_DRAIN] = {"drain", CHANNEL_TO_NETD, ANY_TIME, 0, 0, 0, false},
+    [CHANNEL_LEFT] = {"left", CHANNEL_TO_NETD, CHANNEL_PHASE_ATTACHED, 0, 0, 0, true},
 
     [CHANNEL_JAILED] = {"jailed", CHANNEL_TO_EXECD, CHANNEL_PHASE_JAILING, 0, 0, 0, false},
     [CHANNEL_ATTACHED] = {"attached", CHANNEL_TO_EXECD, CHANNEL_PHASE_DIALLING, 0, 0, 0, false},
@@ -46,6 +47,7 @@ static const struct record {
 		       false},
     [CHANNEL_CLOSED] = {"closed", CHANNEL_TO_EXECD, ANY_TIME, CHANNEL_CLOSED_BLOCK, CHANNEL_CLOSED_BLOCK, 0,
 			false},
+    [CHANNEL_QUIET] = {"quiet", CHANNEL_TO_EXECD, CHANNEL_PHASE_ATTACHED, 0, 0, 0, true},
 };
 
 static const char *const close_names[] = {
@@ -233,16 +235,12 @@ void channel_encode_ended(uint8_t out[CHANNEL_ENDED_BLOCK], const struct channel
 {
 	channel_encode_outcome(out, &e->outcome);
 	out[5] = (uint8_t)e->reading;
-	buf_put_u64(out + 6, e->left_stdout);
-	buf_put_u64(out + 14, e->left_stderr);
 }
 
 int channel_decode_ended(const uint8_t *body, struct channel_ended *ret)
 {
 	struct channel_ended e = {
 	    .reading = (enum channel_reading)body[5],
-	    .left_stdout = buf_get_u64(body + 6),
-	    .left_stderr = buf_get_u64(body + 14),
 	};
 
 	if (channel_decode_outcome(body, &e.outcome) < 0 || body[5] > CHANNEL_READ_LAST)

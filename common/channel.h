@@ -34,6 +34,8 @@ enum channel_type {
 	CHANNEL_ENDED,   /* body: struct channel_ended. Answered by DRAINED. Once for each ADMITTED */
 	CHANNEL_DRAIN,   /* leave in good order: RST_STREAM or half-close, GOAWAY, close_notify, FIN; then
 			    CLOSED */
+	CHANNEL_LEFT,    /* the leader of what STARTED has exited, others live and are to be killed: say QUIET
+			    when they have had their time (as CHANNEL_READ_KEEP); ENDED follows */
 
 	/* netd → execd */
 	CHANNEL_JAILED = 64,
@@ -48,6 +50,7 @@ enum channel_type {
 	CHANNEL_ALIVE,   /* body: struct channel_alive; every LIMIT_ALIVE_MS from JAILED on */
 	CHANNEL_CLOSED,  /* body: struct channel_closed; the last record: why this connection attempt is over
 			  */
+	CHANNEL_QUIET,   /* the answer to LEFT, unless ENDED has come */
 };
 
 /* flags of EXEC */
@@ -126,7 +129,7 @@ struct channel_exec {
 /* How netd reads what is left in the pipes before the terminal frame. */
 enum channel_reading {
 	CHANNEL_READ_NOTHING = 0, /* there are no pipes: it never started */
-	CHANNEL_READ_EMPTY,       /* nobody is left to write: until empty or EOF, never waiting for EOF */
+	CHANNEL_READ_EMPTY,       /* nobody is left to write: what is in them, never waiting for EOF */
 	CHANNEL_READ_KEEP, /* writers live on: until EOF, LIMIT_QUIET_MS of quiet or LIMIT_LINGER_MS in all */
 	CHANNEL_READ_KILLED, /* after Timeout or Abort: until empty, at most LIMIT_AFTER_KILL_MS of open
 				window */
@@ -136,10 +139,8 @@ enum channel_reading {
 struct channel_ended {
 	struct outcome outcome;
 	enum channel_reading reading;
-	uint64_t left_stdout; /* bytes in the pipe when the leader exited (FIONREAD): always sent */
-	uint64_t left_stderr;
 };
-#define CHANNEL_ENDED_BLOCK   (5u + 1u + 8u + 8u)
+#define CHANNEL_ENDED_BLOCK   (5u + 1u)
 #define CHANNEL_OUTCOME_BLOCK 5u
 
 struct channel_drained {

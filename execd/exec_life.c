@@ -4,9 +4,9 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "execd/exec_outcome.h"
+#include "execd/exec_owed.h"
 #include "execd/exec_report.h"
 #include "execd/queue.h"
-#include "execd/records.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,12 +49,6 @@ static void set_timer(struct exec *e, uint64_t in_ms)
 	loop_timer_set(life.loop, &e->timer, clock_now_ms() + in_ms);
 }
 
-static void close_pipes(int pipes[3])
-{
-	for (int i = 0; i < 3; i++)
-		fd_close(&pipes[i]);
-}
-
 static void release_slot(struct exec *e)
 {
 	int slot = e->slot;
@@ -69,15 +63,15 @@ static void release_slot(struct exec *e)
 static void owe(struct exec *e, enum exec_owed what)
 {
 	e->owed |= (uint8_t)what;
-	exec_life_send_owed(e);
+	exec_owed_send(e);
 }
 
 /* The terminal frame's turn. Pipes that netd was never promised are of no use any more. */
 static void answer(struct exec *e)
 {
-	e->owed &= (uint8_t)~EXEC_OWES_FETCH;
+	e->owed &= (uint8_t) ~(EXEC_OWES_FETCH | EXEC_OWES_LEFT);
 	if (!e->announced)
-		close_pipes(e->pipes);
+		inflight_close_pipes(e);
 	owe(e, EXEC_OWES_ENDED);
 }
 
@@ -95,7 +89,7 @@ static void cut(struct exec *e)
 	e->owed = 0;
 	e->fetching = false;
 	e->announced = false;
-	close_pipes(e->pipes);
+	inflight_close_pipes(e);
 	exec_outcome_cut(e);
 }
 
@@ -147,7 +141,8 @@ static void run(struct exec *e, const struct exec_note *note)
 		take_no_input(&theirs[0]);
 	e->given = note->size;
 	err = slots_run((unsigned)e->slot, &what, e->pipes, theirs);
-	close_pipes(theirs);
+	for (int i = 0; i < 3; i++)
+		fd_close(&theirs[i]);
 	if (err == -EPIPE)
 		exec_life_slot_unread(e);
 	else if (err < 0)
@@ -171,7 +166,7 @@ static void begin_again(struct exec *e)
 	e->tries++;
 	e->given = 0;
 	e->owed = 0;
-	close_pipes(e->pipes);
+	inflight_close_pipes(e);
 	release_slot(e);
 	e->placed = false;
 	life.counters->running--;
@@ -192,6 +187,13 @@ static void announce(struct exec *e)
 
 /* --- ending --- */
 
+static void kill_below(struct exec *e)
+{
+	e->owed &= (uint8_t)~EXEC_OWES_LEFT;
+	set_timer(e, life.proof_ms);
+	slots_kill((unsigned)e->slot);
+}
+
 static void kill_all_of_it(struct exec *e, enum exec_event event, const struct exec_note *note)
 {
 	if (event == EXEC_ON_TIMER)
@@ -203,8 +205,23 @@ static void kill_all_of_it(struct exec *e, enum exec_event event, const struct e
 	else
 		exec_outcome_give_reason(e, OUTCOME_ABORTED, 0);
 	e->killed = true;
-	set_timer(e, life.proof_ms);
-	slots_kill((unsigned)e->slot);
+	kill_below(e);
+}
+
+/* Its time in the pipes ends with timeout_s at the latest. */
+static void linger(struct exec *e)
+{
+	uint64_t now_ms = clock_now_ms();
+	uint64_t until_ms = e->started_ms + (uint64_t)e->timeout_s * 1000u;
+
+	if (!e->announced) { /* netd never had the pipes */
+		exec_life_step(e, EXEC_ON_QUIET, NULL);
+		return;
+	}
+	loop_timer_stop(life.loop, &e->timer);
+	if (e->timeout_s > 0)
+		set_timer(e, until_ms > now_ms ? until_ms - now_ms : 0);
+	owe(e, EXEC_OWES_LEFT);
 }
 
 /* bash may run before its slot has said so, and its first act may be to stop or kill that slot. So a slot
@@ -326,6 +343,12 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		e->kept = true;
 		answer(e);
 		break;
+	case EXEC_DO_LINGER:
+		linger(e);
+		break;
+	case EXEC_DO_KILL_REST:
+		kill_below(e);
+		break;
 	case EXEC_DO_UNPROVEN:
 		e->killed = true;
 		exec_outcome_by_reason(e);
@@ -401,40 +424,6 @@ void exec_life_slot_unread(struct exec *exec)
 
 	exec_life_step(exec, again ? EXEC_ON_UNREAD : EXEC_ON_START_FAILED,
 		       &(struct exec_note){.slot = &failed});
-}
-
-void exec_life_send_owed(struct exec *exec)
-{
-	int err;
-
-	if (exec->owed & EXEC_OWES_FETCH) {
-		err = records_fetch(exec->req_id, exec->given);
-		if (err == -EAGAIN)
-			return;
-		exec->owed &= (uint8_t)~EXEC_OWES_FETCH;
-		exec->fetching = true;
-	}
-	if (exec->owed & EXEC_OWES_STARTED) {
-		err = records_started(exec->req_id, exec->pipes);
-		if (err == -EAGAIN)
-			return;
-		exec->owed &= (uint8_t)~EXEC_OWES_STARTED;
-		close_pipes(exec->pipes);
-		if (err < 0 && err != -EPIPE) {
-			exec->announced = false;
-			fail(exec, EXEC_ON_BROKEN, START_PIPES, err);
-		}
-	}
-	if (exec->owed & EXEC_OWES_ENDED) {
-		err =
-		    records_ended(exec->req_id, &(struct channel_ended){.outcome = exec->outcome,
-									.reading = exec_outcome_reading(exec),
-									.left_stdout = exec->left_stdout,
-									.left_stderr = exec->left_stderr});
-		if (err == -EAGAIN)
-			return;
-		exec->owed &= (uint8_t)~EXEC_OWES_ENDED;
-	}
 }
 
 void exec_life_shorten_proof(uint32_t proof_ms)

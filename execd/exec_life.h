@@ -36,9 +36,6 @@ int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_n
  * the way from netd; then it counts as one that could not be started. */
 void exec_life_slot_unread(struct exec *exec);
 
-/* Sends what is owed to netd, as far as the channel takes it. */
-void exec_life_send_owed(struct exec *exec);
-
 /* From now on a kill has this long for its proof; kills that are under way, too. */
 void exec_life_shorten_proof(uint32_t proof_ms);
 

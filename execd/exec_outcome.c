@@ -49,8 +49,6 @@ void exec_outcome_by_status(struct exec *exec, const struct slot_event *event)
 {
 	struct outcome own = {OUTCOME_ABORTED, 0};
 
-	exec->left_stdout = event->left_stdout;
-	exec->left_stderr = event->left_stderr;
 	if (event->by_kill) {
 		exec_outcome_by_reason(exec);
 		return;

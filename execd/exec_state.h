@@ -11,6 +11,7 @@ enum exec_state {
 	EXEC_LOADING,     /* the slot has it; more pieces, or the word that bash was executed, are to come */
 	EXEC_RUNNING,     /* bash was executed */
 	EXEC_EXITED,      /* the leader exited; the slot looks for what it left */
+	EXEC_LINGERING,   /* kill: the leader exited; what it left may hand over its output first */
 	EXEC_KILLING,     /* everything is being killed; the terminal frame waits for the proof */
 	EXEC_ENDED,       /* answered; netd hands over what is left. No slot any more */
 	EXEC_ENDED_KEEP,  /* answered; what the leader left behind lives on in the slot */
@@ -34,6 +35,7 @@ enum exec_event {
 	EXEC_ON_PIECE,
 	EXEC_ON_ABORT,
 	EXEC_ON_DRAINED,
+	EXEC_ON_QUIET,
 	EXEC_ON_LOST, /* the stream, whatever the cause */
 	/* the slot's (enum slot_event_kind) */
 	EXEC_ON_TOOK,
@@ -42,7 +44,8 @@ enum exec_event {
 	EXEC_ON_LEADER_EXITED,
 	EXEC_ON_EMPTY,
 	EXEC_ON_STILL_ALIVE,
-	EXEC_ON_MINDING,
+	EXEC_ON_MINDING, /* keep */
+	EXEC_ON_LEFT,    /* kill: SLOT_MINDING, too */
 	EXEC_ON_DIED,
 	EXEC_ON_UNREAD, /* the slot is gone, and nothing of the command ran; may be tried again */
 	EXEC_EVENTS,
@@ -66,6 +69,8 @@ enum exec_action {
 	EXEC_DO_SLOT_LOST,   /* the slot died: fix the reason; the pool sweeps, start the clock */
 	EXEC_DO_PROVEN,      /* nothing lives: release the slot, ENDED */
 	EXEC_DO_LEAVE,       /* keep: ENDED while what was left behind lives on */
+	EXEC_DO_LINGER,      /* kill: LEFT to netd, whose QUIET is waited for; timeout_s goes on */
+	EXEC_DO_KILL_REST,   /* what was left behind has had its time: kill it */
 	EXEC_DO_UNPROVEN,    /* no proof in time: abandon the slot, ENDED all the same */
 	EXEC_DO_ABANDON,     /* no proof in time, and no answer waits for it: abandon the slot */
 	EXEC_DO_RELEASE,     /* nothing lives: release the slot */

@@ -5,6 +5,7 @@
 #include "execd/cache.h"
 #include "execd/config.h"
 #include "execd/exec_life.h"
+#include "execd/exec_owed.h"
 #include "execd/exec_report.h"
 #include "execd/inflight.h"
 #include "execd/queue.h"
@@ -15,7 +16,7 @@
 
 static struct {
 	struct loop *loop;
-	uint32_t max_concurrent;
+	const struct config *config;
 	struct execs_counters counters;
 
 	/* Leaving: after a GOAWAY, or for good. */
@@ -33,7 +34,7 @@ static struct {
 
 static bool place_is_free(void)
 {
-	return self.counters.running < self.max_concurrent && slots_idle() > 0;
+	return self.counters.running < self.config->max_concurrent && slots_idle() > 0;
 }
 
 /* False when the pool has none after all. */
@@ -52,7 +53,7 @@ static bool take_place(struct exec *e)
 /* Who has a place but not its slot yet, as at the start and behind a minder, does not wait for a place. */
 static bool queue_is_full(void)
 {
-	return queue_count() >= LIMIT_WAITING + self.max_concurrent - self.counters.running;
+	return queue_count() >= LIMIT_WAITING + self.config->max_concurrent - self.counters.running;
 }
 
 /* The first that may start: one whose earlier run is not proven dead yet lets others pass. */
@@ -237,10 +238,24 @@ int execs_on_drained(uint64_t req_id, bool truncated, const struct channel_drain
 	return 0;
 }
 
+int execs_on_quiet(uint64_t req_id, const char **ret_why)
+{
+	struct exec *e = inflight_find(req_id);
+
+	if (!e || !e->asked_quiet) {
+		*ret_why = "quiet, which was not asked for";
+		return -EPROTO;
+	}
+	e->asked_quiet = false;
+	exec_life_step(e, EXEC_ON_QUIET, NULL);
+	settle();
+	return 0;
+}
+
 void execs_channel_writable(void)
 {
 	for (struct exec *e = inflight_next(NULL); e; e = inflight_next(e))
-		exec_life_send_owed(e);
+		exec_owed_send(e);
 	settle();
 }
 
@@ -262,6 +277,8 @@ void execs_on_slot(void *owner, const struct slot_event *event)
 	(void)owner;
 	if (e && event->kind == SLOT_UNREAD)
 		exec_life_slot_unread(e);
+	else if (e && event->kind == SLOT_MINDING && self.config->background_kill)
+		exec_life_step(e, EXEC_ON_LEFT, &note);
 	else if (e && event->kind != SLOT_READY)
 		exec_life_step(e, events[event->kind], &note);
 	settle();
@@ -398,7 +415,7 @@ int execs_init(struct loop *loop, const struct config *config)
 {
 	memset(&self, 0, sizeof self);
 	self.loop = loop;
-	self.max_concurrent = config->max_concurrent;
+	self.config = config;
 	self.kill_timer.fire = grace_is_over;
 	self.last_timer.fire = waits_no_longer;
 	self.idle_timer.fire = is_idle;

@@ -43,6 +43,7 @@ int execs_on_command(uint64_t req_id, uint32_t offset, const uint8_t *bytes, siz
 void execs_on_abort(uint64_t req_id);
 int execs_on_drained(uint64_t req_id, bool truncated, const struct channel_drained *drained,
 		     const char **ret_why);
+int execs_on_quiet(uint64_t req_id, const char **ret_why);
 void execs_channel_writable(void);
 
 /* The stream is lost, whatever the cause: kills what runs, drops what waits, owes no frame; the cache stays.

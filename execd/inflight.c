@@ -32,11 +32,16 @@ struct exec *inflight_add(uint64_t req_id)
 	return &entries[i];
 }
 
+void inflight_close_pipes(struct exec *exec)
+{
+	for (int i = 0; i < 3; i++)
+		fd_close(&exec->pipes[i]);
+}
+
 void inflight_free(struct exec *exec)
 {
 	inflight_set_slot(exec, INFLIGHT_NO_SLOT);
-	for (int i = 0; i < 3; i++)
-		fd_close(&exec->pipes[i]);
+	inflight_close_pipes(exec);
 	exec->state = EXEC_FREE;
 	while (end > 0 && entries[end - 1].state == EXEC_FREE)
 		end--;

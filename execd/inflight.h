@@ -24,7 +24,8 @@
 enum exec_owed {
 	EXEC_OWES_FETCH = 1,
 	EXEC_OWES_STARTED = 2,
-	EXEC_OWES_ENDED = 4,
+	EXEC_OWES_LEFT = 4,
+	EXEC_OWES_ENDED = 8,
 };
 
 struct exec {
@@ -34,20 +35,21 @@ struct exec {
 	uint32_t timeout_s;
 	uint32_t command_len;
 	uint32_t stdin_len;
-	uint32_t tries; /* slots that were lost before they had read its command */
-	uint32_t given; /* bytes of the command that the slot has */
-	uint32_t alive; /* processes that a kill had not reached at the last count */
-	int slot;       /* or INFLIGHT_NO_SLOT */
-	int pipes[3];   /* our ends until netd has them, else -1 */
-	uint8_t owed;   /* enum exec_owed bits */
-	bool placed;    /* counts as running: held until DRAINED and until the slot is proven empty */
-	bool fetching;  /* a FETCH without its COMMAND */
-	bool announced; /* netd has, or is owed, the pipes */
-	bool kept;      /* ENDED: what the leader left behind lives on */
-	bool killed;    /* ENDED: what is in the pipes is of a killed command */
-	bool cut;       /* not all of its output was handed over */
-	bool decided;   /* outcome is final */
-	bool replaced;  /* dying, and its id came again: what becomes of it now answers nobody */
+	uint32_t tries;   /* slots that were lost before they had read its command */
+	uint32_t given;   /* bytes of the command that the slot has */
+	uint32_t alive;   /* processes that a kill had not reached at the last count */
+	int slot;         /* or INFLIGHT_NO_SLOT */
+	int pipes[3];     /* our ends until netd has them, else -1 */
+	uint8_t owed;     /* enum exec_owed bits */
+	bool placed;      /* counts as running: held until DRAINED and until the slot is proven empty */
+	bool fetching;    /* a FETCH without its COMMAND */
+	bool announced;   /* netd has, or is owed, the pipes */
+	bool asked_quiet; /* a LEFT without its QUIET */
+	bool kept;        /* ENDED: what the leader left behind lives on */
+	bool killed;      /* ENDED: what is in the pipes is of a killed command */
+	bool cut;         /* not all of its output was handed over */
+	bool decided;     /* outcome is final */
+	bool replaced;    /* dying, and its id came again: what becomes of it now answers nobody */
 	bool reported;
 	bool oom;
 	const char *why; /* a word for the log: what no Abort brought, yet ends like one; NULL */
@@ -56,8 +58,6 @@ struct exec {
 	struct outcome outcome;
 	uint64_t started_ms; /* 0: it did not */
 	uint64_t ended_ms;   /* when it was decided */
-	uint64_t left_stdout;
-	uint64_t left_stderr;
 	struct loop_timer timer;
 };
 
@@ -67,6 +67,9 @@ struct exec *inflight_add(uint64_t req_id);
 
 /* Gives back; its timer is not armed any more. Pipes that it still has are closed. */
 void inflight_free(struct exec *exec);
+
+/* Our ends, as far as it still has them. */
+void inflight_close_pipes(struct exec *exec);
 
 /* The exec of this id that netd knows: one at most. NULL. */
 struct exec *inflight_find(uint64_t req_id);

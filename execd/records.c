@@ -203,6 +203,11 @@ int records_started(uint64_t req_id, const int fds[3])
 	return send_fds(CHANNEL_STARTED, 0, req_id, fds, 3);
 }
 
+int records_left(uint64_t req_id)
+{
+	return send_record(CHANNEL_LEFT, 0, req_id, NULL, 0);
+}
+
 int records_ended(uint64_t req_id, const struct channel_ended *ended)
 {
 	uint8_t block[CHANNEL_ENDED_BLOCK];
@@ -343,6 +348,8 @@ static int take(const struct channel_record *r, const char **ret_why)
 		return 0;
 	case CHANNEL_DRAINED:
 		return take_drained(r, ret_why);
+	case CHANNEL_QUIET:
+		return execs_on_quiet(r->h.req_id, ret_why);
 	case CHANNEL_GOAWAY:
 		self.events->goaway(self.owner);
 		return 0;

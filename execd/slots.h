@@ -35,10 +35,10 @@ enum slot_event_kind {
 	SLOT_TOOK,          /* the piece of the command given last is taken; more is wanted (slots_command) */
 	SLOT_STARTED,       /* bash was executed */
 	SLOT_START_FAILED,  /* value: OUTCOME_START_VALUE; the slot is idle again after slots_release */
-	SLOT_LEADER_EXITED, /* wait_status, by_kill, left_stdout, left_stderr */
+	SLOT_LEADER_EXITED, /* wait_status, by_kill */
 	SLOT_EMPTY,         /* proven by ECHILD: nothing below the slot lives */
 	SLOT_STILL_ALIVE,   /* after a kill, no proof yet: count; repeated each second */
-	SLOT_MINDING,       /* keep: the leader is gone, count processes live on */
+	SLOT_MINDING,       /* the leader is gone, count processes live on */
 	SLOT_DIED,   /* the slot process died, was stopped or fell silent, its exec with it. What it left is
 			swept; a SLOT_EMPTY (or SLOT_STILL_ALIVE) for the same number follows */
 	SLOT_UNREAD, /* the slot process died and has, for certain, not read the whole command: nothing of it
@@ -55,8 +55,6 @@ struct slot_event {
 	bool by_kill; /* the leader was alive when slots_kill reached it: the outcome is ours, not its own */
 	bool oom; /* the kernel's out-of-memory killer is known to have ended the leader, or what it ran last
 		   */
-	uint64_t left_stdout; /* FIONREAD at the leader's exit */
-	uint64_t left_stderr;
 	uint32_t count;
 };
 

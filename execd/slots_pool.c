@@ -139,8 +139,6 @@ static void on_exited(struct pool_slot *s, const struct slot_report *r)
 			 .wait_status = status,
 			 .by_kill = r->by_kill,
 			 .oom = killed && oom_kills() > s->oom_kills,
-			 .left_stdout = r->left_stdout,
-			 .left_stderr = r->left_stderr,
 		     });
 }
 

@@ -269,7 +269,7 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	/* A default Go server takes three PINGs without a DATA frame of ours in 5 minutes for an attack. */
 	if (settings->heartbeat_ms >= LIMIT_PING_MS && settings->ping_ms < LIMIT_PING_CALM_MS)
 		settings->ping_ms = LIMIT_PING_CALM_MS;
-	sched_init(&a->sched, loop, &a->h2, records_output_done, records, now_ms);
+	sched_init(&a->sched, loop, &a->h2, records_output_done, records_output_quiet, records, now_ms);
 	err = records_run(records, loop, &a->sched);
 	if (err < 0)
 		return err;

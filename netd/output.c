@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 struct output_block {
@@ -98,19 +99,41 @@ static void look(struct output_pipe *p)
 		close_pipe(p);
 }
 
+static uint64_t in_pipe(const struct output_pipe *p)
+{
+	int n = 0;
+
+	return p->fd < 0 || ioctl(p->fd, FIONREAD, &n) < 0 || n < 0 ? 0 : (uint64_t)n;
+}
+
+/* What the leader wrote is in front of what others did since. */
+static void begin_reading(struct output *o, enum channel_reading reading, uint64_t now_ms, uint64_t open_ms)
+{
+	o->reading = reading;
+	o->ended_clock = clock_of(o, now_ms, open_ms);
+	o->data_clock = o->ended_clock;
+	for (int i = 0; i < OUTPUT_PIPES; i++) {
+		struct output_pipe *p = &o->pipe[i];
+
+		p->bytes_at_end = p->bytes;
+		p->dry = false;
+		look(p);
+		p->left = p->readable ? in_pipe(p) : 0;
+	}
+}
+
+void output_left(struct output *o, uint64_t now_ms, uint64_t open_ms)
+{
+	o->left = true;
+	begin_reading(o, CHANNEL_READ_KEEP, now_ms, open_ms);
+}
+
 void output_end(struct output *o, const struct channel_ended *how, uint64_t now_ms, uint64_t open_ms)
 {
 	o->ended = true;
 	o->how = *how;
 	o->ended_ms = now_ms;
-	o->ended_clock = clock_of(o, now_ms, open_ms);
-	o->data_clock = o->ended_clock;
-	o->pipe[OUTPUT_STDOUT].left = how->left_stdout;
-	o->pipe[OUTPUT_STDERR].left = how->left_stderr;
-	for (int i = 0; i < OUTPUT_PIPES; i++) {
-		o->pipe[i].bytes_at_end = o->pipe[i].bytes;
-		look(&o->pipe[i]);
-	}
+	begin_reading(o, how->reading, now_ms, open_ms);
 }
 
 /* A read that is small because the window was is not tiny: the pipe had more. */
@@ -135,7 +158,7 @@ static void note_tiny(struct output_pipe *p, size_t n, size_t asked, uint64_t no
  * once the leader is gone, since what keeps a pipe then keeps its pages. */
 static void enlarge(struct output_pipe *p)
 {
-	if (p->big || p->bytes < OUTPUT_BIG_AFTER || p->output->ended)
+	if (p->big || p->bytes < OUTPUT_BIG_AFTER || p->output->left || p->output->ended)
 		return;
 	p->big = true;
 	(void)fcntl(p->fd, F_SETPIPE_SZ, OUTPUT_BIG_PIPE);
@@ -150,7 +173,7 @@ static ssize_t read_pipe(struct output_pipe *p, const struct iovec *iov, int cou
 	n = readv(p->fd, iov, count);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		p->readable = errno == EINTR;
-		p->dry |= p->output->ended && errno == EAGAIN;
+		p->dry |= errno == EAGAIN;
 		p->paced = p->paced && errno == EINTR;
 		return -EAGAIN;
 	}
@@ -272,11 +295,6 @@ static bool is_closed(const struct output_pipe *p)
 	return p->fd < 0;
 }
 
-static bool is_dry(const struct output_pipe *p)
-{
-	return p->fd < 0 || p->dry;
-}
-
 static bool is_quiet(const struct output_pipe *p)
 {
 	return p->fd < 0 || !p->readable;
@@ -287,43 +305,49 @@ static uint64_t until(uint64_t clock, uint64_t since, uint64_t limit)
 	return clock - since >= limit ? 0 : limit - (clock - since);
 }
 
-bool output_read_enough(const struct output *o, uint64_t now_ms, uint64_t open_ms, uint64_t *ret_wait_ms)
+/* Bytes may have come that the loop has not told of yet. */
+static bool is_quiet_still(struct output *o)
+{
+	for (int i = 0; i < OUTPUT_PIPES; i++)
+		look(&o->pipe[i]);
+	return all(o, is_quiet);
+}
+
+bool output_read_enough(struct output *o, uint64_t now_ms, uint64_t open_ms, uint64_t *ret_wait_ms)
 {
 	uint64_t clock = clock_of(o, now_ms, open_ms);
-	uint64_t in_all = o->how.reading == CHANNEL_READ_KILLED ? LIMIT_AFTER_KILL_MS : LIMIT_LINGER_MS;
+	uint64_t in_all = o->reading == CHANNEL_READ_KILLED ? LIMIT_AFTER_KILL_MS : LIMIT_LINGER_MS;
 	uint64_t wait = until(clock, o->ended_clock, in_all);
 
-	if (all(o, is_closed) || o->how.reading == CHANNEL_READ_NOTHING)
+	if (all(o, is_closed) || o->reading == CHANNEL_READ_NOTHING)
 		return true;
-	if (o->how.reading != CHANNEL_READ_KEEP && all(o, is_dry))
+	if (all(o, left_is_read) && (wait == 0 || o->reading != CHANNEL_READ_KEEP))
 		return true;
-	if (wait == 0 && (o->how.reading == CHANNEL_READ_KILLED || all(o, left_is_read)))
+	if (wait == 0 && o->reading == CHANNEL_READ_KILLED)
 		return true;
-	if (o->how.reading == CHANNEL_READ_KEEP && all(o, is_quiet)) {
+	if (o->reading == CHANNEL_READ_KEEP && all(o, is_quiet)) {
 		uint64_t quiet = until(clock, o->data_clock, LIMIT_QUIET_MS);
 
-		if (quiet == 0)
+		if (quiet == 0 && is_quiet_still(o))
 			return true;
-		wait = wait == 0 || quiet < wait ? quiet : wait;
+		if (quiet > 0)
+			wait = wait == 0 || quiet < wait ? quiet : wait;
 	}
 	/* The clock may stand still, or what is left may take longer: look again now and then. */
 	*ret_wait_ms = wait > 0 ? wait : 100;
 	return false;
 }
 
-/* Counts what is thrown away, to tell a command that lost bytes from one that had no more. */
-static void drop_rest(struct output_pipe *p)
+/* Of what the command had written, the bytes that nobody will read: all that is there while others write on,
+ * else what was there when the last was dead. What comes later is somebody else's, who was passed a write
+ * end. */
+static uint64_t unread(const struct output_pipe *p)
 {
-	uint64_t dropped = 0;
+	uint64_t taken = p->bytes - p->bytes_at_end;
 
-	while (p->fd >= 0 && dropped < OUTPUT_DROP_AT_END) {
-		ssize_t n = read(p->fd, nowhere, sizeof nowhere);
-
-		if (n <= 0)
-			break;
-		dropped += (uint64_t)n;
-	}
-	p->dropped += dropped;
+	if (p->output->reading == CHANNEL_READ_KEEP)
+		return in_pipe(p);
+	return left_is_read(p) ? 0 : p->left - taken;
 }
 
 void output_stop(struct output *o)
@@ -331,8 +355,7 @@ void output_stop(struct output *o)
 	for (int i = 0; i < OUTPUT_PIPES; i++) {
 		struct output_pipe *p = &o->pipe[i];
 
-		if (o->how.reading == CHANNEL_READ_KILLED)
-			drop_rest(p);
+		p->dropped += unread(p);
 		close_pipe(p);
 	}
 	o->read_over = true;

@@ -23,8 +23,6 @@
 #define OUTPUT_TINY_MS   10u
 #define OUTPUT_BIG_PIPE  (256 * 1024)
 #define OUTPUT_BIG_AFTER (1u * LIMIT_MIB) /* bytes after which a pipe is made bigger */
-#define OUTPUT_DROP_AT_END                                                                                   \
-	(1u * LIMIT_MIB) /* read and dropped at most when a killed command's pipe is given up */
 
 enum { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_PIPES };
 
@@ -43,9 +41,9 @@ struct output_pipe {
 	struct output_pipe *prev;
 
 	uint64_t bytes;        /* read since the start */
-	uint64_t bytes_at_end; /* of these, before ENDED */
-	uint64_t left;         /* bytes that the leader left behind: read whatever the clocks say */
-	bool dry;              /* was seen empty since ENDED */
+	uint64_t bytes_at_end; /* of these, before the leader's end (LEFT, ENDED) was told */
+	uint64_t left;         /* bytes that were in it then: read whatever the clocks say */
+	bool dry;              /* was seen empty since then */
 	uint64_t dropped;
 	bool big;
 
@@ -64,13 +62,16 @@ struct output_pipe {
 struct output {
 	struct loop *loop;
 	void *owner;            /* of the pipes' ready function */
-	struct loop_timer look; /* after ENDED: when to look again */
+	struct loop_timer look; /* after the leader's end: when to look again */
 	uint64_t req_id;
 	bool streaming;
 	struct output_pipe pipe[OUTPUT_PIPES];
+	bool left;      /* LEFT has come */
+	bool quiet;     /* and was answered */
 	bool ended;     /* ENDED has come */
 	bool read_over; /* the pipes are done with */
 	struct channel_ended how;
+	enum channel_reading reading;
 	uint64_t ended_clock; /* of the clock that counts for it */
 	uint64_t ended_ms;
 	uint64_t data_clock; /* of the last read that brought bytes */
@@ -84,6 +85,8 @@ int output_open(struct output *o, struct loop *loop, uint64_t req_id, bool strea
 /* Closes and frees what is left. */
 void output_free(struct output *o);
 
+/* The leader has ended, others live and will be killed: output_read_enough says when they had their time. */
+void output_left(struct output *o, uint64_t now_ms, uint64_t open_ms);
 /* The leader has ended. Looks at once what the pipes hold. */
 void output_end(struct output *o, const struct channel_ended *how, uint64_t now_ms, uint64_t open_ms);
 
@@ -95,10 +98,11 @@ ssize_t output_take(struct output_pipe *p, const struct iovec *iov, int count, u
 /* Reads into the buffer; beyond LIMIT_BUFFERED into nothing. At most OUTPUT_BLOCK bytes. As output_take. */
 ssize_t output_absorb(struct output_pipe *p, uint64_t now_ms);
 
-/* After ENDED: has enough been read? False: look again after *ret_wait_ms at the latest. */
-bool output_read_enough(const struct output *o, uint64_t now_ms, uint64_t open_ms, uint64_t *ret_wait_ms);
+/* After LEFT or ENDED: has enough been read? False: look again after *ret_wait_ms at the latest. A pipe that
+ * was quiet may have become readable. */
+bool output_read_enough(struct output *o, uint64_t now_ms, uint64_t open_ms, uint64_t *ret_wait_ms);
 
-/* No more reading. What a killed command's pipes still hold is counted as dropped. */
+/* No more reading. What the command had written and is not read counts as dropped. */
 void output_stop(struct output *o);
 
 /* Bytes wait in the buffer. */

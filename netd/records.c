@@ -138,7 +138,7 @@ static int settle_all(struct records *r)
 	for (unsigned i = 0; r->owed > 0 && i < WORK_MAX; i++) {
 		struct work *w = &r->works.table[i];
 
-		if (w->state == WORK_OVER || w->fetch_owed) {
+		if (w->state == WORK_OVER || w->fetch_owed || w->quiet_owed) {
 			int err = records_settle(r, w);
 
 			if (err < 0)

@@ -36,7 +36,7 @@ struct records {
 	struct sched *sched;
 	struct works works;
 	struct records_pending pending;
-	unsigned owed; /* works that owe a DRAINED or a COMMAND */
+	unsigned owed; /* works that owe a DRAINED, a COMMAND or a QUIET */
 	bool goaway_owed;
 	bool alive_owed;
 	bool readable;
@@ -72,6 +72,8 @@ void records_stop(struct records *r);
 
 /* sched's done: queues the terminal frame, then says DRAINED. owner is the records. */
 void records_output_done(void *owner, struct output *o);
+/* sched's quiet: says QUIET. */
+void records_output_quiet(void *owner, struct output *o);
 
 /* False: a server frame must wait. */
 bool records_ready(const struct records *r);

@@ -51,9 +51,22 @@ static int send_command(struct records *r, struct work *w)
 	return 0;
 }
 
+static int send_quiet(struct records *r, struct work *w)
+{
+	int err = records_send(r, CHANNEL_QUIET, 0, w->req_id, NULL, 0, NULL, 0);
+
+	if (err < 0)
+		return err;
+	r->owed--;
+	w->quiet_owed = false;
+	return 0;
+}
+
 int records_settle(struct records *r, struct work *w)
 {
-	return w->state == WORK_OVER ? send_drained(r, w) : send_command(r, w);
+	if (w->state == WORK_OVER)
+		return send_drained(r, w);
+	return w->quiet_owed ? send_quiet(r, w) : send_command(r, w);
 }
 
 /* The terminal frame is queued before DRAINED is owed, and no server frame is read while it is: an id that
@@ -90,6 +103,17 @@ void records_output_done(void *owner, struct output *o)
 			 LOG_U64("stderr_dropped", o->pipe[OUTPUT_STDERR].dropped));
 	sched_forget(r->sched, o);
 	finish(r, w, &outcome, truncated);
+}
+
+void records_output_quiet(void *owner, struct output *o)
+{
+	struct records *r = owner;
+	struct work *w = works_find(&r->works, o->req_id);
+
+	w->quiet_owed = true;
+	r->owed++;
+	if (send_quiet(r, w) < 0)
+		r->sched->more = true; /* as above */
 }
 
 /* The answer to the EXEC that was asked first. */
@@ -150,6 +174,18 @@ static int take_started(struct records *r, const struct channel_record *record, 
 	return 0;
 }
 
+static int take_left(struct records *r, const struct channel_record *record, uint64_t now_ms,
+		     const char **ret_why)
+{
+	struct work *w = works_find(&r->works, record->h.req_id);
+
+	*ret_why = "left behind by what does not run";
+	if (!w || w->state != WORK_RUNNING || w->output.left || w->output.ended)
+		return -EPROTO;
+	sched_left(r->sched, &w->output, now_ms);
+	return 0;
+}
+
 static int take_ended(struct records *r, const struct channel_record *record, uint64_t now_ms,
 		      const char **ret_why)
 {
@@ -162,6 +198,9 @@ static int take_ended(struct records *r, const struct channel_record *record, ui
 	*ret_why = "an outcome or reading that does not exist";
 	if (channel_decode_ended(record->body, &ended) < 0)
 		return -EPROTO;
+	if (w->quiet_owed)
+		r->owed--;
+	w->quiet_owed = false;
 	if (w->state == WORK_RUNNING)
 		sched_end(r->sched, &w->output, &ended, now_ms);
 	else
@@ -182,6 +221,8 @@ int records_take(struct records *r, const struct channel_record *record, uint64_
 		return take_fetch(r, record, ret_why);
 	case CHANNEL_STARTED:
 		return take_started(r, record, ret_why);
+	case CHANNEL_LEFT:
+		return take_left(r, record, now_ms, ret_why);
 	case CHANNEL_ENDED:
 		return take_ended(r, record, now_ms, ret_why);
 	case CHANNEL_DRAIN:

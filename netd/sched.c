@@ -8,12 +8,14 @@ static void pace_over(struct loop_timer *timer, uint64_t now_ms)
 }
 
 void sched_init(struct sched *s, struct loop *loop, struct h2 *h2,
-		void (*done)(void *owner, struct output *o), void *owner, uint64_t now_ms)
+		void (*done)(void *owner, struct output *o), void (*quiet)(void *owner, struct output *o),
+		void *owner, uint64_t now_ms)
 {
 	*s = (struct sched){
 	    .h2 = h2,
 	    .loop = loop,
 	    .done = done,
+	    .quiet = quiet,
 	    .owner = owner,
 	    .pace = {.fire = pace_over},
 	    .since_ms = now_ms,

@@ -27,6 +27,8 @@ struct sched {
 	struct loop *loop;
 	/* All of o is handed over: its terminal frame may be queued, and o forgotten. */
 	void (*done)(void *owner, struct output *o);
+	/* What was left behind (sched_left) had its time. */
+	void (*quiet)(void *owner, struct output *o);
 	void *owner;
 
 	struct batch batch;
@@ -49,7 +51,8 @@ struct sched {
 };
 
 void sched_init(struct sched *s, struct loop *loop, struct h2 *h2,
-		void (*done)(void *owner, struct output *o), void *owner, uint64_t now_ms);
+		void (*done)(void *owner, struct output *o), void (*quiet)(void *owner, struct output *o),
+		void *owner, uint64_t now_ms);
 /* From now on there is a peer. */
 void sched_connect(struct sched *s, struct transport *t);
 
@@ -59,6 +62,10 @@ int sched_control(struct sched *s, const uint8_t *frame, size_t size);
 /* Takes the two read ends of a command that has started (see output_open). 0 or -errno. */
 int sched_begin(struct sched *s, struct output *o, uint64_t req_id, bool streaming,
 		const int fds[OUTPUT_PIPES]);
+
+/* The leader has ended, others live: reads on, and calls quiet once they had their time, perhaps before this
+ * returns; sched_end follows. */
+void sched_left(struct sched *s, struct output *o, uint64_t now_ms);
 
 /* The leader has ended: reads what is left, then calls done, perhaps before this returns. */
 void sched_end(struct sched *s, struct output *o, const struct channel_ended *how, uint64_t now_ms);

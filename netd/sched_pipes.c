@@ -52,18 +52,40 @@ static void pipe_ready(struct loop_source *source, uint32_t events)
 	ring_add(s, p);
 }
 
-/* Goes on with an exec whose leader has ended; o may be gone when this returns. */
-static void settle(struct sched *s, struct output *o, uint64_t now_ms)
+static void ring_readable(struct sched *s, struct output *o)
+{
+	for (int i = 0; i < OUTPUT_PIPES; i++) {
+		if (o->pipe[i].readable)
+			ring_add(s, &o->pipe[i]);
+	}
+}
+
+/* Whether all of it that counts is read; else looks again later. */
+static bool is_read(struct sched *s, struct output *o, uint64_t now_ms)
 {
 	uint64_t wait_ms;
 
-	if (!o->ended)
-		return;
-	if (!o->read_over) {
-		if (!output_read_enough(o, now_ms, sched_open_ms(s, now_ms), &wait_ms)) {
-			loop_timer_set(s->loop, &o->look, now_ms + wait_ms);
-			return;
+	if (output_read_enough(o, now_ms, sched_open_ms(s, now_ms), &wait_ms))
+		return true;
+	ring_readable(s, o);
+	loop_timer_set(s->loop, &o->look, now_ms + wait_ms);
+	return false;
+}
+
+/* Goes on with an exec whose leader has ended; o may be gone when this returns. */
+static void settle(struct sched *s, struct output *o, uint64_t now_ms)
+{
+	if (!o->ended) {
+		if (o->left && !o->quiet && is_read(s, o, now_ms)) {
+			o->quiet = true;
+			loop_timer_stop(s->loop, &o->look);
+			s->quiet(s->owner, o);
 		}
+		return;
+	}
+	if (!o->read_over) {
+		if (!is_read(s, o, now_ms))
+			return;
 		for (int i = 0; i < OUTPUT_PIPES; i++)
 			ring_remove(s, &o->pipe[i]);
 		output_stop(o);
@@ -102,10 +124,15 @@ int sched_begin(struct sched *s, struct output *o, uint64_t req_id, bool streami
 void sched_end(struct sched *s, struct output *o, const struct channel_ended *how, uint64_t now_ms)
 {
 	output_end(o, how, now_ms, sched_open_ms(s, now_ms));
-	for (int i = 0; i < OUTPUT_PIPES; i++) {
-		if (o->pipe[i].readable)
-			ring_add(s, &o->pipe[i]);
-	}
+	ring_readable(s, o);
+	s->more = true;
+	settle(s, o, now_ms);
+}
+
+void sched_left(struct sched *s, struct output *o, uint64_t now_ms)
+{
+	output_left(o, now_ms, sched_open_ms(s, now_ms));
+	ring_readable(s, o);
 	s->more = true;
 	settle(s, o, now_ms);
 }

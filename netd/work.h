@@ -26,7 +26,8 @@ struct work {
 	bool streaming;
 	bool fetch_owed; /* COMMAND is owed from fetch_at */
 	uint32_t fetch_at;
-	bool truncated; /* for DRAINED, with the next */
+	bool quiet_owed; /* QUIET is */
+	bool truncated;  /* for DRAINED, with the next */
 	struct channel_drained drained;
 	struct input input;
 	struct output output;

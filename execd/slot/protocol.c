@@ -126,8 +126,6 @@ void slot_report_encode(uint8_t out[SLOT_REPORT_SIZE], const struct slot_report 
 	out[2] = out[3] = 0;
 	buf_put_u32(out + 4, report->value);
 	buf_put_u32(out + 8, (uint32_t)report->pid);
-	buf_put_u64(out + 12, report->left_stdout);
-	buf_put_u64(out + 20, report->left_stderr);
 }
 
 int slot_report_decode(const uint8_t *bytes, size_t size, struct slot_report *ret)
@@ -141,8 +139,6 @@ int slot_report_decode(const uint8_t *bytes, size_t size, struct slot_report *re
 	    .by_kill = bytes[1],
 	    .value = buf_get_u32(bytes + 4),
 	    .pid = (int32_t)buf_get_u32(bytes + 8),
-	    .left_stdout = buf_get_u64(bytes + 12),
-	    .left_stderr = buf_get_u64(bytes + 20),
 	};
 	return 0;
 }

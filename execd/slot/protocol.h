@@ -31,7 +31,7 @@ enum slot_report_type {
 	SLOT_REPORT_TOOK,       /* more of the command is wanted */
 	SLOT_REPORT_STARTED,
 	SLOT_REPORT_START_FAILED, /* value: OUTCOME_START_VALUE; nothing runs, the slot is idle */
-	SLOT_REPORT_EXITED,       /* value: as waitpid(2); by_kill; left */
+	SLOT_REPORT_EXITED,       /* value: as waitpid(2); by_kill */
 	SLOT_REPORT_EMPTY,        /* ECHILD; the slot is idle */
 	SLOT_REPORT_STILL_ALIVE,  /* value: how many */
 	SLOT_REPORT_MINDING,      /* value: how many */
@@ -45,7 +45,7 @@ enum slot_report_type {
 
 #define SLOT_ORDER_HEADER 8u
 #define SLOT_ORDER_MAX    (LIMIT_RECORD + SLOT_ORDER_HEADER)
-#define SLOT_REPORT_SIZE  28u
+#define SLOT_REPORT_SIZE  12u
 #define SLOT_RUN_FDS      5u /* the command's stdin, stdout, stderr; duplicates of our two read ends */
 
 struct slot_order {
@@ -62,8 +62,6 @@ struct slot_report {
 	bool by_kill;
 	uint32_t value;
 	int32_t pid;
-	uint64_t left_stdout;
-	uint64_t left_stderr;
 };
 
 /* A connected pair, both ends CLOEXEC. execd's end does not block and takes no descriptors. 0 or -errno. */

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -92,13 +91,6 @@ static void begin_kill(void)
 	sweep_begin(&slot.sweep, getpid(), NULL);
 }
 
-static uint64_t in_pipe(int fd)
-{
-	int n = 0;
-
-	return ioctl(fd, FIONREAD, &n) < 0 || n < 0 ? 0 : (uint64_t)n;
-}
-
 /* Whether the leader has exited, without taking its status: it is reported before anything below it is
  * touched. */
 static bool leader_exited(int *ret_status)
@@ -121,14 +113,9 @@ static void on_leader_exit(int status)
 {
 	slot.state = LEFT;
 	slot_report_send(slot.fd,
-			 &(struct slot_report){.type = SLOT_REPORT_EXITED,
-					       .by_kill = slot.by_kill,
-					       .value = (uint32_t)status,
-					       .left_stdout = in_pipe(slot.readers[0]),
-					       .left_stderr = in_pipe(slot.readers[1])},
+			 &(struct slot_report){
+			     .type = SLOT_REPORT_EXITED, .by_kill = slot.by_kill, .value = (uint32_t)status},
 			 true);
-	if (slot.world->config->background_kill)
-		begin_kill();
 }
 
 static void look_at_leader(void)

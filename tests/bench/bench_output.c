@@ -183,7 +183,7 @@ static void open_path(pid_t *ret_sink)
 	if (loop_init(&path.loop) < 0 || !path.transport)
 		die("loop");
 	path.source = (struct loop_source){.fd = fd, .ready = socket_event};
-	sched_init(&path.sched, &path.loop, &path.h2, output_done, NULL, now_ms);
+	sched_init(&path.sched, &path.loop, &path.h2, output_done, output_done, NULL, now_ms);
 	if (h2_open(&path.h2, &path.sched.batch, now_ms) < 0 ||
 	    loop_add(&path.loop, &path.source, EPOLLIN | EPOLLOUT | EPOLLET) < 0)
 		die("h2");

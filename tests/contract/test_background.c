@@ -69,6 +69,25 @@ Test(background, ends_an_endlessly_chatty_one_in_time)
 	stage_close(s);
 }
 
+/* Before the answer it counts as output, whoever wrote it. */
+Test(background, is_cut_where_it_overflows_the_buffer)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=keep"));
+	exec = stage_exec_whole(s, "head -c 9000000 /dev/zero & exit 4");
+	exec->count_only = true;
+	stage_expect_end(exec, 4);
+	cr_assert(exec->terminal[0].truncated);
+	exec = stage_exec_whole(s, "head -c 9000000 /dev/zero >&2 & exit 4");
+	exec->count_only = true;
+	stage_expect_end(exec, 4);
+	cr_assert(!exec->terminal[0].truncated);
+	cr_assert(worker_wait_said(&s->worker, "stderr_dropped=6", STAGE_WAIT_MS), "9000000 less 8 MiB");
+	stage_close(s);
+}
+
 Test(background, kill_leaves_nothing_at_the_terminal_frame)
 {
 	static const char *const leave[] = {"sleep %s &", "setsid sleep %s &",

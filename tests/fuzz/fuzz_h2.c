@@ -42,7 +42,7 @@ static void begin(struct loop *loop)
 
 	settings_init(&settings);
 	strcpy(settings.token, "token");
-	sched_init(&sched, loop, &h, nothing_runs, NULL, 1000);
+	sched_init(&sched, loop, &h, nothing_runs, nothing_runs, NULL, 1000);
 	MUST(h2_open(&h, &sched.batch, 1000) == 0);
 	sched_connect(&sched, (struct transport *)&sched);
 	h2_receive(&h, server_settings, sizeof server_settings, 1000);

@@ -33,6 +33,7 @@ struct id {
 	uint8_t fingerprint;
 	uint32_t command_len;
 	bool fetching;
+	bool left; /* QUIET is expected */
 	uint32_t offset;
 };
 
@@ -193,6 +194,10 @@ static void take(const struct channel_header *h, const uint8_t *body)
 		MUST(id->state == ADMITTED && !id->fetching);
 		id->state = STARTED;
 		break;
+	case CHANNEL_LEFT:
+		MUST(id->state == STARTED && !id->left);
+		id->left = true;
+		break;
 	case CHANNEL_ENDED:
 		take_ended(h, body);
 		break;
@@ -296,8 +301,23 @@ static void say_drained(bool wrong)
 		if (wrong == (id->state == ENDED) || is_pending((first + i) % IDS))
 			continue;
 		if (!wrong)
-			id->state = UNKNOWN;
+			*id = (struct id){.state = UNKNOWN};
 		say(CHANNEL_DRAINED, first >> 7, (first + i) % IDS, block, sizeof block, NULL, 0);
+		return;
+	}
+}
+
+static void say_quiet(bool wrong)
+{
+	uint8_t first = next();
+
+	for (unsigned i = 0; i < IDS; i++) {
+		struct id *id = &netd.ids[(first + i) % IDS];
+
+		if (wrong == id->left)
+			continue;
+		id->left = false;
+		say(CHANNEL_QUIET, 0, (first + i) % IDS, NULL, 0, NULL, 0);
 		return;
 	}
 }
@@ -407,6 +427,8 @@ static void do_one(void)
 	default:
 		if (op == 15)
 			connect_netd(), execs_stream_lost();
+		else if (op == 31 || op == 47)
+			say_quiet(op == 31);
 		else
 			say(CHANNEL_ALIVE, 0, 0, (uint8_t[CHANNEL_ALIVE_BLOCK]){0}, CHANNEL_ALIVE_BLOCK, NULL,
 			    0);
@@ -428,7 +450,7 @@ static int count_descriptors(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct config config = {.max_concurrent = SESSION_SLOTS};
+	static struct config config = {.max_concurrent = SESSION_SLOTS};
 	static bool once;
 	int before;
 
@@ -446,7 +468,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	netd.now_ms = 1000;
 	netd.channel.fd = -1;
 	MUST(loop_init(&netd.loop) == 0 && execs_init(&netd.loop, &config) == 0);
-	session_slots_reset(next() & 1);
+	session_slots_reset();
+	config.background_kill = !(next() & 1);
 	connect_netd();
 	while (netd.left > 0) {
 		do_one();

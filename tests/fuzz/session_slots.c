@@ -21,13 +21,10 @@ static struct slot {
 	bool abandoned;
 } pool[SESSION_SLOTS];
 
-static bool keep_mode;
-
-void session_slots_reset(bool keep)
+void session_slots_reset(void)
 {
 	for (unsigned i = 0; i < SESSION_SLOTS; i++)
 		pool[i] = (struct slot){.phase = IDLE};
-	keep_mode = keep;
 }
 
 static bool has_exec(const struct slot *s)
@@ -70,7 +67,6 @@ static bool speak_running(unsigned number, uint8_t choice)
 	    .kind = SLOT_LEADER_EXITED,
 	    .by_kill = s->killed && choice & 1,
 	    .wait_status = choice & 2 ? 9 : (choice & 0x3c) << 8,
-	    .left_stdout = choice,
 	};
 
 	say(number, event, EXITED);
@@ -100,7 +96,7 @@ bool session_slots_speak(unsigned number, uint8_t choice)
 	case RUNNING:
 		return speak_running(number, choice);
 	case EXITED:
-		if (keep_mode && !s->killed && choice & 1)
+		if (!s->killed && choice & 1)
 			say(number, (struct slot_event){.kind = SLOT_MINDING, .count = 1}, MINDING);
 		else
 			say(number, (struct slot_event){.kind = SLOT_EMPTY}, EMPTY);

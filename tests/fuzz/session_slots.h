@@ -16,8 +16,8 @@
 		}                                                                                            \
 	} while (0)
 
-/* All idle. keep: what a leader leaves behind may live on. */
-void session_slots_reset(bool keep);
+/* All idle. */
+void session_slots_reset(void);
 
 /* What this slot may say next; choice picks one of what is possible. False: it has nothing to say. */
 bool session_slots_speak(unsigned slot, uint8_t choice);

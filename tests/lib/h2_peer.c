@@ -124,7 +124,7 @@ void h2_peer_start(struct h2_peer *p, struct h2 *h, struct sched *s, uint32_t wi
 	strcpy(settings.token, "secret");
 	new_session(p, window);
 	cr_assert_eq(loop_init(&p->loop), 0);
-	sched_init(s, &p->loop, h, done, owner, now_ms);
+	sched_init(s, &p->loop, h, done, NULL, owner, now_ms);
 	cr_assert_eq(h2_open(h, &s->batch, now_ms), 0);
 	sched_connect(s, (struct transport *)p);
 	cr_assert_eq(sched_send(s, now_ms), 0);

@@ -52,7 +52,6 @@ static void on_event(void *owner, const struct slot_event *e)
 		x->wait_status = e->wait_status;
 		x->by_kill = e->by_kill;
 		x->oom = e->oom;
-		x->left_stdout = e->left_stdout;
 		break;
 	case SLOT_STILL_ALIVE:
 		x->still_alive++;
@@ -60,6 +59,8 @@ static void on_event(void *owner, const struct slot_event *e)
 		break;
 	case SLOT_MINDING:
 		x->count = e->count;
+		if (rig_config.background_kill) /* as execd does, once the pipes are quiet */
+			slots_kill(e->slot);
 		break;
 	default:
 		break;

@@ -15,7 +15,6 @@
 
 struct rig_exec {
 	const uint8_t *command;
-	uint64_t left_stdout;
 	size_t out_size;
 	size_t err_size;
 	unsigned seen; /* bit n: an event of kind n has come */

@@ -63,19 +63,6 @@ Test(slots, carry_more_output_than_a_pipe_holds)
 	rig_stop();
 }
 
-Test(slots, say_what_was_left_in_the_pipe)
-{
-	unsigned slot;
-
-	start();
-	slot = rig_run("head -c 40000 /dev/zero", NULL);
-	rig_execs[slot].command = NULL; /* unread until the end */
-	rig_until(slot, SLOT_EMPTY);
-	cr_assert_eq(rig_execs[slot].left_stdout, 40000);
-	rig_release(slot);
-	rig_stop();
-}
-
 /* A child's status must not be taken for the leader's, nor the leader's be lost to a stray wait. */
 Test(slots, report_the_leaders_status_and_no_other)
 {

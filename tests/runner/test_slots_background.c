@@ -192,7 +192,7 @@ Test(slots_background, the_oldest_minder_goes_above_the_limit)
 		cr_assert(!lives(pids[i]));
 }
 
-Test(slots_background, kill_ends_all_with_the_leader)
+Test(slots_background, kill_ends_all_that_the_leader_left)
 {
 	unsigned slot;
 
@@ -200,13 +200,34 @@ Test(slots_background, kill_ends_all_with_the_leader)
 	for (int i = 0; i < 20; i++) {
 		slot = rig_run("sleep 1000 & setsid sleep 1000 & exit 5", NULL);
 		rig_until(slot, SLOT_EMPTY);
-		cr_assert_str_eq(rig_execs[slot].order, "sxE");
+		cr_assert_str_eq(rig_execs[slot].order, "sxmE");
 		cr_assert(WIFEXITED(rig_execs[slot].wait_status) &&
 			  WEXITSTATUS(rig_execs[slot].wait_status) == 5);
 		cr_assert(!rig_execs[slot].by_kill);
 		rig_release(slot);
 	}
 	rig_stop();
+}
+
+/* Nobody is told, and nobody waits. */
+static void leave_nobody(bool background_kill)
+{
+	struct rig_exec x;
+
+	start(background_kill);
+	rig_do("true | cat; true", NULL, &x);
+	cr_assert_str_eq(x.order, "sxE");
+	rig_stop();
+}
+
+Test(slots_background, keep_proves_a_leader_that_leaves_nobody_at_once)
+{
+	leave_nobody(false);
+}
+
+Test(slots_background, kill_proves_a_leader_that_leaves_nobody_at_once)
+{
+	leave_nobody(true);
 }
 
 Test(slots_background, kill_leaves_nothing_of_any_shape)

@@ -241,6 +241,15 @@ int records_started(uint64_t req_id, const int fds[3])
 	return fake.started_error;
 }
 
+int records_left(uint64_t req_id)
+{
+	if (fake.full)
+		return -EAGAIN;
+	trace("left %llu;", (unsigned long long)req_id);
+	netd_told("left", req_id, NULL);
+	return 0;
+}
+
 int records_ended(uint64_t req_id, const struct channel_ended *ended)
 {
 	static const char *const readings[] = {"nothing", "empty", "keep", "killed"};
@@ -333,6 +342,15 @@ static inline int drained_comes(uint64_t id, bool truncated)
 static inline void drained(uint64_t id)
 {
 	cr_assert_eq(drained_comes(id, false), 0);
+}
+
+static inline int quiet_comes(uint64_t id)
+{
+	const char *why = NULL;
+	int err = execs_on_quiet(id, &why);
+
+	cr_assert(err == 0 || (err == -EPROTO && why));
+	return err;
 }
 
 static inline void channel_takes_again(void)

@@ -26,7 +26,7 @@ static struct {
 	unsigned lost;
 	const char *violation;
 	uint8_t command[64];
-	int verdict;  /* of execs_on_command and execs_on_drained */
+	int verdict;  /* of execs_on_command, execs_on_drained and execs_on_quiet */
 	bool answers; /* each EXEC by ADMITTED */
 	bool reopens; /* lost() opens the next channel */
 	bool closes;  /* alive() closes the channel */
@@ -76,6 +76,14 @@ int execs_on_drained(uint64_t req_id, bool truncated, const struct channel_drain
 	note("out", drained->bytes_out);
 	if (t.verdict < 0)
 		*ret_why = "not ended";
+	return t.verdict;
+}
+
+int execs_on_quiet(uint64_t req_id, const char **ret_why)
+{
+	note("quiet", req_id);
+	if (t.verdict < 0)
+		*ret_why = "not asked";
 	return t.verdict;
 }
 

@@ -98,7 +98,7 @@ Test(exec_state, no_slot_is_forgotten)
 
 Test(exec_state, an_abort_reaches_every_exec_that_still_has_something_to_lose)
 {
-	for (enum exec_state s = EXEC_WAITING; s <= EXEC_EXITED; s++)
+	for (enum exec_state s = EXEC_WAITING; s <= EXEC_LINGERING; s++)
 		cr_assert_neq(exec_state_step(s, EXEC_ON_ABORT).next, s, "%s", exec_state_name(s));
 	cr_assert_eq(exec_state_step(EXEC_ENDED_KEEP, EXEC_ON_ABORT).next, EXEC_ENDED_DYING);
 }
@@ -147,6 +147,7 @@ static struct exec *bring_into(enum exec_state s)
 		pass_ms(LIMIT_KILL_PROOF_MS);
 		return e;
 	}
+	fake.config.background_kill = s == EXEC_LINGERING;
 	slot_says(SLOT_MINDING, 0, .count = 1);
 	if (s == EXEC_ENDED_DYING)
 		execs_on_abort(1);

@@ -26,6 +26,7 @@ static struct {
 		bool ended;
 		bool started;
 		bool asked; /* a FETCH is out */
+		bool left;  /* a LEFT is out */
 		uint8_t work;
 	} known[IDS];     /* what netd knows of */
 	unsigned answers; /* to the EXEC at hand */
@@ -73,6 +74,7 @@ static void on_slot_called(const char *what, unsigned slot, const struct slot_ru
 		cr_assert(m.slots[slot].phase == NOTHING, "released with processes in it");
 	} else if (strcmp(what, "mind") == 0) {
 		cr_assert(m.slots[slot].phase == MINDS && !m.slots[slot].killed);
+		cr_assert_not(fake.config.background_kill);
 		m.slots[slot].phase = GONE;
 		m.runs_of[run_of_slot[slot]]--;
 	}
@@ -91,7 +93,7 @@ static void on_netd_told(const char *what, uint64_t id, const struct outcome *ou
 	if (strcmp(what, "admitted") == 0) {
 		cr_assert_not(m.known[id].admitted, "admitted twice");
 		m.known[id].admitted = true;
-		m.known[id].ended = m.known[id].started = m.known[id].asked = false;
+		m.known[id].ended = m.known[id].started = m.known[id].asked = m.known[id].left = false;
 	} else if (strcmp(what, "duplicate") == 0) {
 		cr_assert(m.known[id].admitted);
 	} else if (strcmp(what, "replay") == 0) {
@@ -103,6 +105,10 @@ static void on_netd_told(const char *what, uint64_t id, const struct outcome *ou
 	} else if (strcmp(what, "started") == 0) {
 		cr_assert(m.known[id].admitted && !m.known[id].started && !m.known[id].ended);
 		m.known[id].started = true;
+	} else if (strcmp(what, "left") == 0) {
+		cr_assert(m.known[id].started && !m.known[id].ended && !m.known[id].left);
+		cr_assert(fake.config.background_kill);
+		m.known[id].left = true;
 	} else if (strcmp(what, "ended") == 0) {
 		cr_assert(m.known[id].admitted && !m.known[id].ended && outcome->kind != OUTCOME_LOST);
 		cr_assert_eq(fake.ended.reading == CHANNEL_READ_NOTHING, !m.known[id].started);
@@ -168,8 +174,21 @@ static void drained_step(void)
 		return;
 	err = drained_comes(id, pick(4) == 0);
 	cr_assert_eq(err == 0, ended);
-	m.known[id].admitted = m.known[id].ended = false;
+	m.known[id].admitted = m.known[id].ended = m.known[id].left = false;
 	if (err < 0)
+		lose_stream();
+}
+
+static void quiet_step(void)
+{
+	uint64_t id = pick(IDS);
+	bool left = m.known[id].left;
+
+	if (!left && pick(200) > 0)
+		return;
+	m.known[id].left = false;
+	cr_assert_eq(quiet_comes(id) == 0, left);
+	if (!left)
 		lose_stream();
 }
 
@@ -263,8 +282,10 @@ static void step(void)
 		command_step();
 	else if (what < 55)
 		drained_step();
-	else if (what < 60)
+	else if (what < 58)
 		execs_on_abort(pick(IDS));
+	else if (what < 60)
+		quiet_step();
 	else if (what < 61)
 		lose_stream();
 	else if (what < 65)
@@ -315,6 +336,7 @@ Test(random_walk, every_rule_holds_whatever_comes, .timeout = 60)
 	descriptors = open_descriptors();
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		m.random = seed * 0x9e3779b97f4a7c15u;
+		fake.config.background_kill = seed % 2;
 		for (unsigned i = 0; i < STEPS; i++) {
 			step();
 			stays_within_bounds();

@@ -17,6 +17,7 @@ Test(records, hands_on_what_netd_says)
 	channel_encode_drained(block, &(struct channel_drained){.bytes_out = 99});
 	says(CHANNEL_DRAINED, CHANNEL_TRUNCATED, 7, block, CHANNEL_DRAINED_BLOCK);
 	says(CHANNEL_DRAINED, 0, 8, block, CHANNEL_DRAINED_BLOCK);
+	says(CHANNEL_QUIET, 0, 9, NULL, 0);
 	says(CHANNEL_GOAWAY, 0, 0, NULL, 0);
 	channel_encode_alive(block, &(struct channel_alive){.held = 12});
 	says(CHANNEL_ALIVE, 0, 0, block, CHANNEL_ALIVE_BLOCK);
@@ -25,7 +26,7 @@ Test(records, hands_on_what_netd_says)
 	passes();
 	expect("exec-inline 7;exec 8;command 8;at 5;size 3;abort 18446744073709551615;drained-truncated "
 	       "7;out 99;"
-	       "drained 8;out 99;goaway 0;alive 12;closed 11;");
+	       "drained 8;out 99;quiet 9;goaway 0;alive 12;closed 11;");
 	cr_assert_eq(memcmp(t.command, "ls", 2), 0);
 	cr_assert_eq(records_frames(), 3);
 	cr_assert_eq(records_phase(), CHANNEL_PHASE_CLOSED);
@@ -56,6 +57,7 @@ Test(records, sends_what_it_is_told)
 	records_refused(4, &(struct outcome){OUTCOME_REFUSED, REFUSAL_QUEUE_FULL});
 	cr_assert_eq(records_fetch(5, 77), 0);
 	cr_assert_eq(records_started(6, fds), 0);
+	cr_assert_eq(records_left(6), 0);
 	cr_assert_eq(records_ended(7, &(struct channel_ended){.outcome = o, .reading = CHANNEL_READ_KILLED}),
 		     0);
 	records_drain();
@@ -65,6 +67,7 @@ Test(records, sends_what_it_is_told)
 	cr_assert(hears(&r) == CHANNEL_REFUSED && r.h.req_id == 4 && r.body[0] == OUTCOME_REFUSED);
 	cr_assert(hears(&r) == CHANNEL_FETCH && r.h.req_id == 5 && buf_get_u32(r.body) == 77);
 	cr_assert(hears(&r) == CHANNEL_STARTED && r.h.req_id == 6 && r.fds[2] >= 0);
+	cr_assert(hears(&r) == CHANNEL_LEFT && r.h.req_id == 6 && r.h.len == 0);
 	cr_assert(hears(&r) == CHANNEL_ENDED && r.h.req_id == 7);
 	cr_assert(hears(&r) == CHANNEL_DRAIN);
 }

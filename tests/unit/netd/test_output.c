@@ -33,12 +33,11 @@ static void begin(bool streaming)
 	cr_assert_eq(output_open(&o, &loop, 7, streaming, fds, ready), 0);
 }
 
-static void ended(enum channel_reading reading, uint64_t left, uint64_t now_ms, uint64_t open_ms)
+static void ended(enum channel_reading reading, uint64_t now_ms, uint64_t open_ms)
 {
 	struct channel_ended how = {
 	    .outcome = {OUTCOME_EXITED, 0},
 	    .reading = reading,
-	    .left_stdout = left,
 	};
 
 	output_end(&o, &how, now_ms, open_ms);
@@ -70,7 +69,7 @@ Test(output, at_the_end_of_both_pipes_nothing_more_is_read)
 	say("x");
 	close(out[1]);
 	close(err[1]);
-	ended(CHANNEL_READ_KEEP, 1, 0, 0);
+	ended(CHANNEL_READ_KEEP, 0, 0);
 	cr_assert_not(enough(0, 0), "a byte is left");
 	cr_assert_eq(take(100, 0, 0), 1);
 	cr_assert_not(enough(0, 0));
@@ -82,7 +81,7 @@ Test(output, at_the_end_of_both_pipes_nothing_more_is_read)
 Test(output, keep_waits_for_500_ms_of_quiet_on_the_clock_of_the_open_window)
 {
 	begin(true);
-	ended(CHANNEL_READ_KEEP, 0, 1000, 100);
+	ended(CHANNEL_READ_KEEP, 1000, 100);
 	cr_assert_not(enough(1000, 100));
 	cr_assert_not(enough(99999, 100), "a shut window's time does not count");
 	cr_assert_not(enough(99999, 599));
@@ -102,7 +101,7 @@ Test(output, keep_says_when_to_look_again)
 	uint64_t wait = 0;
 
 	begin(true);
-	ended(CHANNEL_READ_KEEP, 0, 1000, 100);
+	ended(CHANNEL_READ_KEEP, 1000, 100);
 	cr_assert_not(output_read_enough(&o, 1000, 100, &wait));
 	cr_assert_eq(wait, LIMIT_QUIET_MS);
 	cr_assert_not(output_read_enough(&o, 1000, 400, &wait));
@@ -113,7 +112,7 @@ Test(output, keep_says_when_to_look_again)
 Test(output, keep_ends_after_5_s_of_open_window_however_much_comes)
 {
 	begin(true);
-	ended(CHANNEL_READ_KEEP, 0, 0, 0);
+	ended(CHANNEL_READ_KEEP, 0, 0);
 	for (uint64_t open = 0; open < LIMIT_LINGER_MS; open += 100) {
 		say("y\n");
 		loop_pass(&loop, 100);
@@ -124,6 +123,57 @@ Test(output, keep_ends_after_5_s_of_open_window_however_much_comes)
 	loop_pass(&loop, 100);
 	cr_assert_not(enough(0, LIMIT_LINGER_MS - 1));
 	cr_assert(enough(0, LIMIT_LINGER_MS));
+	output_stop(&o);
+	cr_assert_eq(output_dropped(&o), 2);
+	cr_assert(output_truncated(&o), "what stood in the pipe before the answer is lost");
+	output_free(&o);
+}
+
+/* The timer may come before the loop has told of the bytes. */
+Test(output, keep_is_not_quiet_while_there_is_something_that_nobody_has_told_of)
+{
+	begin(true);
+	ended(CHANNEL_READ_KEEP, 0, 0);
+	cr_assert_eq(take(100, 0, 0), -EAGAIN);
+	say("late");
+	cr_assert_not(enough(0, LIMIT_QUIET_MS));
+	cr_assert(o.pipe[0].readable);
+	cr_assert_eq(take(100, 0, LIMIT_QUIET_MS), 4);
+	cr_assert_eq(take(100, 0, LIMIT_QUIET_MS), -EAGAIN);
+	cr_assert(enough(0, 2 * LIMIT_QUIET_MS));
+	output_stop(&o);
+	cr_assert_eq(output_dropped(&o), 0);
+	output_free(&o);
+}
+
+/* kill: the same time, then the same pipes once more when all are dead. */
+Test(output, what_is_left_behind_has_the_time_of_keep_and_is_then_read_until_empty)
+{
+	begin(true);
+	output_left(&o, 0, 0);
+	cr_assert_not(enough(0, LIMIT_QUIET_MS - 1));
+	cr_assert(enough(0, LIMIT_QUIET_MS));
+	say("last words");
+	ended(CHANNEL_READ_EMPTY, 0, LIMIT_QUIET_MS);
+	cr_assert_not(enough(0, LIMIT_QUIET_MS));
+	cr_assert_eq(take(100, 0, LIMIT_QUIET_MS), 10);
+	cr_assert(enough(0, LIMIT_QUIET_MS));
+	output_stop(&o);
+	cr_assert_eq(output_dropped(&o), 0);
+	output_free(&o);
+}
+
+Test(output, the_end_of_both_pipes_ends_the_time_of_what_is_left_behind)
+{
+	begin(true);
+	output_left(&o, 0, 0);
+	cr_assert_not(enough(0, 0));
+	close(out[1]);
+	close(err[1]);
+	cr_assert_eq(take(100, 0, 0), 0);
+	o.pipe[1].readable = true;
+	cr_assert_eq(output_take(&o.pipe[1], &(struct iovec){(char[1]){0}, 1}, 1, 0, 0), 0);
+	cr_assert(enough(0, 0));
 	output_free(&o);
 }
 
@@ -131,7 +181,7 @@ Test(output, what_the_leader_left_is_read_whatever_the_clock_says)
 {
 	begin(true);
 	say("0123456789");
-	ended(CHANNEL_READ_KEEP, 10, 0, 0);
+	ended(CHANNEL_READ_KEEP, 0, 0);
 	cr_assert_not(enough(0, 10 * LIMIT_LINGER_MS));
 	cr_assert_eq(take(9, 0, 0), 9);
 	cr_assert_not(enough(0, 10 * LIMIT_LINGER_MS));
@@ -145,11 +195,11 @@ Test(output, empty_never_waits_for_the_end_of_file)
 {
 	begin(true);
 	say("abc");
-	ended(CHANNEL_READ_EMPTY, 3, 0, 0);
+	ended(CHANNEL_READ_EMPTY, 0, 0);
 	cr_assert_not(enough(0, 0));
-	cr_assert_eq(take(100, 0, 0), 3);
-	cr_assert_not(enough(0, 0), "not known to be empty yet");
-	cr_assert_eq(take(100, 0, 0), -EAGAIN);
+	cr_assert_eq(take(2, 0, 0), 2);
+	cr_assert_not(enough(0, 10 * LIMIT_LINGER_MS), "a byte is left");
+	cr_assert_eq(take(100, 0, 0), 1);
 	cr_assert(enough(0, 0), "the write ends are still open");
 	output_free(&o);
 }
@@ -157,27 +207,34 @@ Test(output, empty_never_waits_for_the_end_of_file)
 Test(output, empty_pipes_are_seen_without_reading_so_a_shut_window_is_no_hindrance)
 {
 	begin(true);
-	ended(CHANNEL_READ_EMPTY, 0, 0, 0);
+	ended(CHANNEL_READ_EMPTY, 0, 0);
 	cr_assert(enough(0, 0));
 	output_free(&o);
 }
 
-Test(output, empty_has_the_bound_of_keep_when_a_write_end_was_passed_on)
+/* All that the command wrote is in front of it. */
+Test(output, who_was_passed_a_write_end_is_neither_waited_for_nor_missed)
 {
-	begin(true);
-	say("abc");
-	ended(CHANNEL_READ_EMPTY, 1, 0, 0);
-	cr_assert_eq(take(1, 0, 0), 1);
-	cr_assert_not(enough(0, LIMIT_LINGER_MS - 1));
-	cr_assert(enough(0, LIMIT_LINGER_MS));
-	output_free(&o);
+	static const enum channel_reading readings[] = {CHANNEL_READ_EMPTY, CHANNEL_READ_KILLED};
+
+	for (int i = 0; i < 2; i++) {
+		begin(true);
+		say("abc");
+		ended(readings[i], 0, 0);
+		say("somebody else's");
+		cr_assert_eq(take(3, 0, 0), 3);
+		cr_assert(enough(0, 0));
+		output_stop(&o);
+		cr_assert_eq(output_dropped(&o), 0);
+		output_free(&o);
+	}
 }
 
 Test(output, killed_is_read_for_2_s_of_open_window_and_the_rest_is_dropped)
 {
 	begin(true);
 	say("0123456789");
-	ended(CHANNEL_READ_KILLED, 10, 0, 0);
+	ended(CHANNEL_READ_KILLED, 0, 0);
 	cr_assert_not(enough(99999, 0));
 	cr_assert_eq(take(4, 0, 0), 4);
 	cr_assert_not(enough(99999, LIMIT_AFTER_KILL_MS - 1));
@@ -193,7 +250,7 @@ Test(output, killed_with_nothing_left_has_lost_nothing)
 {
 	begin(true);
 	say("0123");
-	ended(CHANNEL_READ_KILLED, 4, 0, 0);
+	ended(CHANNEL_READ_KILLED, 0, 0);
 	cr_assert_eq(take(100, 0, 0), 4);
 	cr_assert_eq(take(100, 0, 0), -EAGAIN);
 	cr_assert(enough(0, 0));
@@ -206,7 +263,7 @@ Test(output, a_cut_stderr_is_not_truncated)
 {
 	begin(true);
 	cr_assert_eq(write(err[1], "e", 1), 1);
-	ended(CHANNEL_READ_KILLED, 0, 0, 0);
+	ended(CHANNEL_READ_KILLED, 0, 0);
 	cr_assert(enough(0, LIMIT_AFTER_KILL_MS));
 	output_stop(&o);
 	cr_assert_not(output_truncated(&o));
@@ -276,7 +333,7 @@ Test(output, buffers_8_mib_and_not_a_byte_more)
 Test(output, what_is_buffered_goes_by_the_plain_clock)
 {
 	begin(false);
-	ended(CHANNEL_READ_KEEP, 0, 1000, 0);
+	ended(CHANNEL_READ_KEEP, 1000, 0);
 	cr_assert_not(enough(1000 + LIMIT_QUIET_MS - 1, 999999));
 	cr_assert(enough(1000 + LIMIT_QUIET_MS, 0), "its reading needs no window");
 	output_free(&o);
@@ -286,7 +343,7 @@ Test(output, buffered_bytes_survive_the_end_of_reading)
 {
 	begin(false);
 	absorb(100);
-	ended(CHANNEL_READ_KILLED, 0, 0, 0);
+	ended(CHANNEL_READ_KILLED, 0, 0);
 	cr_assert(enough(0, 0));
 	output_stop(&o);
 	cr_assert_eq(o.pipe[0].fd, -1);

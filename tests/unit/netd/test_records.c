@@ -36,6 +36,7 @@ static void start(void)
 	settings_init(&settings);
 	records_init(&records, theirs, &settings);
 	h2_peer_start(&peer, &h2, &sched, 65535, records_output_done, &records, now);
+	sched.quiet = records_output_quiet;
 	cr_assert_eq(h2_peer_next(&peer).kind, HELLO);
 	records.channel.phase = CHANNEL_PHASE_ATTACHED;
 	execd = (struct channel){.fd = ours, .receives = CHANNEL_TO_EXECD, .phase = CHANNEL_PHASE_ATTACHED};
@@ -171,6 +172,72 @@ Test(records, an_exec_runs_from_its_message_to_drained)
 	cr_assert(f.kind == END && f.req_id == 7 && f.exit_code == 9);
 	cr_assert_eq(input_held(), 0);
 	cr_assert_null(works_find(&records.works, 7));
+}
+
+/* Runs exec id, whose standard output and error the test writes to ret_out and ret_err. */
+static void run(uint64_t id, int *ret_out, int *ret_err)
+{
+	int in[2], out[2], err[2];
+
+	cr_assert_eq(exec(id, 10, 0), 0);
+	cr_assert_eq(next(), CHANNEL_EXEC);
+	say(CHANNEL_ADMITTED, id, NULL, 0);
+	cr_assert(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0);
+	fd_set_nonblock(out[0], true);
+	fd_set_nonblock(err[0], true);
+	cr_assert_eq(
+	    channel_send_fds(&execd, CHANNEL_STARTED, 0, id, NULL, 0, (int[]){in[1], out[0], err[0]}, 3), 0);
+	close(in[0]);
+	close(in[1]);
+	close(out[0]);
+	close(err[0]);
+	records.readable = true;
+	cr_assert_eq(pass(), 0);
+	*ret_out = out[1];
+	*ret_err = err[1];
+}
+
+Test(records, what_is_left_behind_is_quiet_before_the_end)
+{
+	struct h2_peer_frame f;
+	int out, err;
+
+	start();
+	run(7, &out, &err);
+	say(CHANNEL_LEFT, 7, NULL, 0);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(pass(), 0);
+	cr_assert_eq(next(), 0, "the pipes are open");
+	cr_assert_eq(write(out, "late", 4), 4);
+	close(out);
+	close(err);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(pass(), 0);
+	cr_assert_eq(next(), CHANNEL_QUIET);
+	cr_assert(got.h.req_id == 7 && records_ready(&records));
+	say_ended(7, (struct outcome){OUTCOME_EXITED, 9}, CHANNEL_READ_EMPTY);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(pass(), 0);
+	cr_assert_eq(next(), CHANNEL_DRAINED);
+	f = h2_peer_next(&peer);
+	cr_assert(f.kind == CHUNK && f.size == 4);
+	f = h2_peer_next(&peer);
+	cr_assert(f.kind == END && f.exit_code == 9 && !f.truncated);
+}
+
+Test(records, an_end_that_comes_first_needs_no_quiet)
+{
+	int out, err;
+
+	start();
+	run(7, &out, &err);
+	say(CHANNEL_LEFT, 7, NULL, 0);
+	cr_assert_eq(pass(), 0);
+	say_ended(7, (struct outcome){OUTCOME_EXITED, 9}, CHANNEL_READ_EMPTY);
+	cr_assert_eq(pass(), 0);
+	cr_assert_eq(next(), CHANNEL_DRAINED);
+	cr_assert_eq(next(), 0);
+	cr_assert(records_ready(&records));
 }
 
 Test(records, answers_other_than_admitted_forget_the_exec)
@@ -349,6 +416,35 @@ Test(records, drained_waits_for_room_before_any_other_server_frame)
 	cr_assert(records_ready(&records));
 }
 
+/* It is owed until there is room, unless the end comes first. */
+Test(records, quiet_waits_for_room)
+{
+	for (int ended = 0; ended < 2; ended++) {
+		unsigned seen = 0, n;
+		int out, err;
+
+		start();
+		run(1000000, &out, &err);
+		say(CHANNEL_LEFT, 1000000, NULL, 0);
+		cr_assert_eq(pass(), 0);
+		n = fill_channel();
+		close(out);
+		close(err);
+		cr_assert_eq(pass(), 0);
+		cr_assert_not(records_ready(&records));
+		if (ended)
+			say_ended(1000000, (struct outcome){OUTCOME_EXITED, 9}, CHANNEL_READ_EMPTY);
+		cr_assert_eq(pass(), 0);
+		while (next() == CHANNEL_ABORT)
+			seen++;
+		cr_assert_eq(pass(), 0);
+		cr_assert_eq(next(), ended ? CHANNEL_DRAINED : CHANNEL_QUIET, "before the abort that waits");
+		cr_assert_eq(next(), CHANNEL_ABORT);
+		cr_assert_eq(seen + 1, n);
+		cr_assert(records_ready(&records));
+	}
+}
+
 Test(records, unanswered_execs_have_a_limit)
 {
 	start();
@@ -380,11 +476,12 @@ static void violates(enum channel_type type, uint64_t req_id, const void *block,
 Test(records, a_record_that_does_not_fit_the_state_is_a_violation)
 {
 	uint8_t ended[CHANNEL_ENDED_BLOCK] = {OUTCOME_ABORTED}, offset[4] = {0};
-	int p[2];
+	int p[2], out, err;
 
 	violates(CHANNEL_ADMITTED, 1, NULL, 0);
 	violates(CHANNEL_DUPLICATE, 1, NULL, 0);
 	violates(CHANNEL_ENDED, 1, ended, sizeof ended);
+	violates(CHANNEL_LEFT, 1, NULL, 0);
 	violates(CHANNEL_FETCH, 1, offset, sizeof offset);
 	violates(CHANNEL_JAIL, 0, NULL, 0);
 	start();
@@ -396,6 +493,16 @@ Test(records, a_record_that_does_not_fit_the_state_is_a_violation)
 	channel_send_fds(&execd, CHANNEL_STARTED, 0, 1, NULL, 0, (int[]){p[0], p[0], p[0]}, 3);
 	records.readable = true;
 	cr_assert_eq(pass(), -EPROTO);
+	start();
+	run(1, &out, &err);
+	say(CHANNEL_LEFT, 1, NULL, 0);
+	say(CHANNEL_LEFT, 1, NULL, 0);
+	cr_assert_eq(pass(), -EPROTO, "twice");
+	start();
+	run(1, &out, &err);
+	say_ended(1, (struct outcome){OUTCOME_EXITED, 9}, CHANNEL_READ_KEEP);
+	say(CHANNEL_LEFT, 1, NULL, 0);
+	cr_assert_eq(pass(), -EPROTO, "after the end");
 }
 
 Test(records, the_end_of_the_channel_is_seen)

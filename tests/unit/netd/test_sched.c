@@ -24,6 +24,7 @@ struct command {
 	struct output output;
 	int out, err; /* write ends */
 	bool done;
+	unsigned quiet; /* how often it was */
 };
 
 static void done(void *owner, struct output *o)
@@ -42,10 +43,17 @@ static void done(void *owner, struct output *o)
 	    0);
 }
 
+static void quiet(void *owner, struct output *o)
+{
+	(void)owner;
+	((struct command *)((char *)o - offsetof(struct command, output)))->quiet++;
+}
+
 static void start(uint32_t window)
 {
 	now = clock_now_ms();
 	h2_peer_start(&peer, &h2, &sched, window, done, NULL, now);
+	sched.quiet = quiet;
 	cr_assert_eq(h2_peer_next(&peer).kind, HELLO);
 	peer.writes = 0;
 	peer.data_frames = 0;
@@ -445,6 +453,123 @@ Test(sched, keep_ends_after_quiet_though_the_pipes_stay_open)
 	pass();
 	cr_assert_eq(h2_peer_next(&peer).kind, END);
 	h2_peer_stop(&peer);
+}
+
+static void look(struct command *c, uint64_t in_ms)
+{
+	now += in_ms;
+	c->output.look.fire(&c->output.look, now);
+}
+
+Test(sched, what_is_left_behind_is_quiet_once_and_then_ends)
+{
+	struct command c;
+
+	start(65535);
+	pass();
+	command(&c, 1, true);
+	sched_left(&sched, &c.output, now);
+	pass();
+	look(&c, LIMIT_QUIET_MS - 1);
+	cr_assert_eq(c.quiet, 0);
+	say(c.out, "late\n", 5);
+	pass();
+	look(&c, 1);
+	cr_assert_eq(c.quiet, 0, "it was not");
+	look(&c, LIMIT_QUIET_MS);
+	cr_assert_eq(c.quiet, 1);
+	cr_assert_not(c.output.look.armed);
+	say(c.out, "last\n", 5);
+	pass();
+	cr_assert(c.quiet == 1 && !c.done);
+	cr_assert_eq(h2_peer_next(&peer).size, 5);
+	cr_assert_eq(h2_peer_next(&peer).size, 5, "what comes before the proof is handed over");
+	say(c.err, "err", 3);
+	finish(&c, CHANNEL_READ_EMPTY);
+	pass();
+	cr_assert_eq(h2_peer_next(&peer).size, 3);
+	cr_assert_eq(h2_peer_next(&peer).kind, END);
+	cr_assert_eq(c.quiet, 1);
+	h2_peer_stop(&peer);
+}
+
+Test(sched, the_end_of_both_pipes_is_quiet_at_once)
+{
+	for (int streams = 0; streams < 2; streams++) {
+		struct command c;
+
+		start(65535);
+		pass();
+		command(&c, 1, streams);
+		close(c.out);
+		pass();
+		sched_left(&sched, &c.output, now);
+		pass();
+		cr_assert_eq(c.quiet, 0);
+		close(c.err);
+		pass();
+		cr_assert_eq(c.quiet, 1);
+		sched_forget(&sched, &c.output);
+		h2_peer_stop(&peer);
+	}
+}
+
+/* Neither clock goes while the relay takes nothing, and no byte is given up. */
+Test(sched, a_shut_window_is_no_quiet)
+{
+	static uint8_t bytes[65536];
+	struct command c;
+
+	start(65535);
+	command(&c, 1, true);
+	while (write(c.out, bytes, sizeof bytes) > 0)
+		;
+	pass();
+	pass();
+	sched_left(&sched, &c.output, now);
+	for (int i = 0; i < 100; i++) {
+		pass();
+		look(&c, 1000);
+	}
+	cr_assert_eq(c.quiet, 0);
+	cr_assert_eq(c.output.pipe[0].dropped, 0);
+	h2_peer_stop(&peer);
+}
+
+/* Every stop that leaves bytes of the command behind says so, and only those. */
+Test(sched, what_stood_in_stdout_when_reading_stopped_truncates)
+{
+	static const struct {
+		enum channel_reading reading;
+		uint64_t limit_ms;
+		bool to_stderr;
+		bool truncated;
+	} cases[] = {
+	    {CHANNEL_READ_KEEP, LIMIT_LINGER_MS, false, true},
+	    {CHANNEL_READ_KILLED, LIMIT_AFTER_KILL_MS, false, true},
+	    {CHANNEL_READ_KEEP, LIMIT_LINGER_MS, true, false},
+	    {CHANNEL_READ_KILLED, LIMIT_AFTER_KILL_MS, true, false},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h2_peer_frame f;
+		struct command c;
+
+		start(65535);
+		pass();
+		command(&c, 2, true);
+		if (cases[i].reading == CHANNEL_READ_KEEP)
+			finish(&c, cases[i].reading); /* what the leader wrote is never given up */
+		say(cases[i].to_stderr ? c.err : c.out, "lost", 4);
+		if (cases[i].reading == CHANNEL_READ_KILLED)
+			finish(&c, cases[i].reading);
+		look(&c, cases[i].limit_ms);
+		cr_assert(c.done);
+		pass();
+		f = h2_peer_next(&peer);
+		cr_assert(f.kind == END && f.req_id == 2 && f.truncated == cases[i].truncated, "%zu", i);
+		h2_peer_stop(&peer);
+	}
 }
 
 Test(sched, buffered_output_leaves_after_the_end_in_order_and_capped)
