@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "execd/cache.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 static struct execs_counters *counters;
@@ -44,12 +45,14 @@ void exec_outcome_by_reason(struct exec *exec)
 	decide(exec, &exec->reason);
 }
 
-/* A status that is neither an exit nor a signal would be the slot's mistake: the exec counts as killed. */
+/* The kill was ours only where SIGKILL ended it: a leader that was on its way out when it came, with much
+ * memory to give back, has its own end. A status that is neither an exit nor a signal would be the slot's
+ * mistake: the exec counts as killed. */
 void exec_outcome_by_status(struct exec *exec, const struct slot_event *event)
 {
 	struct outcome own = {OUTCOME_ABORTED, 0};
 
-	if (event->by_kill) {
+	if (event->by_kill && WIFSIGNALED(event->wait_status) && WTERMSIG(event->wait_status) == SIGKILL) {
 		exec_outcome_by_reason(exec);
 		return;
 	}

@@ -1,5 +1,6 @@
 /* Timeout, Abort, and slots that die: contract.md 5 and 8 to 10, design.md "The end of an
  * exec". */
+#include "execd/cache.h"
 #include "tests/unit/execd/fakes.h"
 
 static void start(uint64_t id, uint32_t timeout_s)
@@ -65,6 +66,33 @@ Test(kill, a_real_exit_beats_a_timeout)
 	slot_exits(0, 5);
 	slot_says(SLOT_EMPTY, 0);
 	expect("kill 0;release 0;ended 1 exit:5 killed;");
+}
+
+/* It was giving back its memory when the kill came: SIGKILL did not end it. */
+Test(kill, only_a_leader_that_sigkill_ended_was_killed_by_us)
+{
+	static const struct {
+		int status;
+		const char *ended;
+	} cases[] = {
+	    {7 << 8, "release 0;ended 1 exit:7 killed;"},
+	    {0, "release 0;ended 1 exit:0 killed;"},
+	    {11 | 0x80, "release 0;ended 1 signal:11 killed;"},
+	    {9, "release 0;ended 1 timeout:3 killed;"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		if (i == 0)
+			begin(1);
+		start(1, 3);
+		pass_ms(3000);
+		forget_trace();
+		slot_says(SLOT_LEADER_EXITED, 0, .wait_status = cases[i].status, .by_kill = true);
+		slot_says(SLOT_EMPTY, 0);
+		expect(cases[i].ended);
+		drained(1);
+		cache_clear();
+	}
 }
 
 Test(kill, no_timeout_is_no_limit_and_the_longest_does_not_overflow)
