@@ -11,8 +11,8 @@ Test(long_idle, row_27_three_minutes_on_one_connection)
 	idle_keeps_the_connection("HEARTBEAT_S=", 60000, 180000);
 }
 
-/* The keepalive's PING after 30 s is no DATA. */
-Test(long_idle, row_27_is_not_kept_up_by_pings)
+/* Where Heartbeats are rare, so are PINGs: none comes before the cut. */
+Test(long_idle, row_27_without_heartbeats_is_cut)
 {
-	cr_assert_geq(idle_loses_the_connection("HEARTBEAT_S=3600", 60000), 1);
+	cr_assert_eq(idle_loses_the_connection("HEARTBEAT_S=3600", 60000), 0);
 }
