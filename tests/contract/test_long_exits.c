@@ -1,5 +1,6 @@
 /* The last bytes before an exit are never lost, and neither memory nor descriptors grow.
  * suite-timeout: 900 */
+#include "tests/lib/slow.h"
 #include "tests/lib/stage.h"
 
 #include "common/clock.h"
@@ -79,7 +80,7 @@ static struct stage *open_counted(void)
 static void expect_cached(struct stage *s)
 {
 	char path[FOLDER_PATH_MAX], text[4096];
-	uint64_t deadline = clock_now_ms() + STAGE_WAIT_MS;
+	uint64_t deadline = clock_now_ms() + slow_ms(STAGE_WAIT_MS);
 
 	folder_join(path, s->folder, "status");
 	while (folder_read(path, text, sizeof text) < 0 || !strstr(text, "\ncached=256\n")) {

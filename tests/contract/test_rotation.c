@@ -6,6 +6,7 @@
 #include "common/fd.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/memory.h"
+#include "tests/lib/slow.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
@@ -285,7 +286,7 @@ static void rotate_roots(bool swaps)
 	cr_assert_eq(relay_renew_tls(c->s->relay), 0);
 	said = worker_said_times(&c->s->worker, distrust);
 	relay_cut(c->s->attached, RELAY_CUT_CLOSE);
-	for (uint64_t end = clock_now_ms() + STAGE_WAIT_MS;
+	for (uint64_t end = clock_now_ms() + slow_ms(STAGE_WAIT_MS);
 	     worker_said_times(&c->s->worker, distrust) == said;) {
 		cr_assert(clock_now_ms() < end && !relay_attached(c->s->relay));
 		relay_run(c->s->relay, 10);

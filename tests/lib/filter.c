@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "tests/lib/bound.h"
+#include "tests/lib/slow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static int wait_deadline(pid_t pid)
 	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
 	int status = -1;
 
-	if (p.fd < 0 || poll(&p, 1, FILTER_DEADLINE_MS) != 1)
+	if (p.fd < 0 || poll(&p, 1, (int)slow_ms(FILTER_DEADLINE_MS)) != 1)
 		kill(pid, SIGKILL);
 	fd_close(&p.fd);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -66,7 +67,7 @@ int filter_run_one(const struct seccomp_program *filter, int (*body)(void *arg),
 /* Until end of file or the deadline: what the command left in the background may hold the pipe open. */
 static void collect(int fd, char *ret_out, size_t size)
 {
-	uint64_t end = clock_now_ms() + FILTER_DEADLINE_MS;
+	uint64_t end = clock_now_ms() + slow_ms(FILTER_DEADLINE_MS);
 	char rest[4096];
 	size_t used = 0;
 

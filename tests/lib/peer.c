@@ -2,6 +2,7 @@
 
 #include "common/fd.h"
 #include "tests/lib/bound.h"
+#include "tests/lib/slow.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -63,6 +64,6 @@ void peer_wait(int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 
-	if (poll(&p, 1, 10000) != 1)
+	if (poll(&p, 1, (int)slow_ms(10000)) != 1)
 		abort();
 }

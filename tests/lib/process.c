@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "tests/lib/bound.h"
+#include "tests/lib/slow.h"
 #include "tests/relay/relay.h"
 
 #include <criterion/criterion.h>
@@ -122,7 +123,7 @@ static void pause_for(struct relay *relay, uint64_t ms)
 
 bool process_wait_count(struct relay *relay, const char *text, unsigned count, uint64_t timeout_ms)
 {
-	uint64_t deadline = clock_now_ms() + timeout_ms;
+	uint64_t deadline = clock_now_ms() + timeout_ms * slow_factor();
 
 	while (process_count(text) != count) {
 		if (clock_now_ms() >= deadline)
@@ -142,7 +143,7 @@ bool process_lives(pid_t pid)
 
 bool process_wait_dead(struct relay *relay, pid_t pid, uint64_t timeout_ms)
 {
-	uint64_t deadline = clock_now_ms() + timeout_ms;
+	uint64_t deadline = clock_now_ms() + timeout_ms * slow_factor();
 
 	while (process_lives(pid)) {
 		if (clock_now_ms() >= deadline)
@@ -270,7 +271,7 @@ static void name_and_kill(pid_t pid)
 
 bool process_wait_no_children(struct relay *relay, uint64_t timeout_ms)
 {
-	uint64_t deadline = clock_now_ms() + timeout_ms;
+	uint64_t deadline = clock_now_ms() + timeout_ms * slow_factor();
 	pid_t left[64];
 	size_t count;
 
@@ -306,7 +307,7 @@ static _Noreturn void become(const char *const *argv, const char *const *environ
 int process_run(const char *const *argv, const char *const *environment, char *log, size_t log_size,
 		uint64_t timeout_ms)
 {
-	uint64_t deadline = clock_now_ms() + timeout_ms;
+	uint64_t deadline = clock_now_ms() + timeout_ms * slow_factor();
 	int ends[2], status;
 	size_t used = 0;
 	pid_t pid;

@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "tests/lib/bound.h"
 #include "tests/lib/process.h"
+#include "tests/lib/slow.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -90,7 +91,7 @@ static bool collect(struct program *p)
 
 bool program_wait_said(struct program *p, const char *text, unsigned timeout_ms)
 {
-	uint64_t end = clock_now_ms() + timeout_ms;
+	uint64_t end = clock_now_ms() + timeout_ms * slow_factor();
 	struct pollfd f = {.fd = p->out, .events = POLLIN};
 	bool open = true;
 
@@ -105,7 +106,7 @@ bool program_wait_said(struct program *p, const char *text, unsigned timeout_ms)
 
 int program_wait_exit(struct program *p, unsigned timeout_ms)
 {
-	uint64_t end = clock_now_ms() + timeout_ms;
+	uint64_t end = clock_now_ms() + timeout_ms * slow_factor();
 	int status;
 
 	for (;;) {
@@ -175,7 +176,7 @@ const char *program_status(pid_t pid, const char *key)
 
 pid_t program_child(pid_t parent, const char *name, unsigned timeout_ms)
 {
-	uint64_t end = clock_now_ms() + timeout_ms;
+	uint64_t end = clock_now_ms() + timeout_ms * slow_factor();
 	pid_t pid;
 
 	while ((pid = process_child(parent, name)) == 0 && clock_now_ms() < end)

@@ -5,6 +5,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/process.h"
 #include "tests/lib/program.h"
+#include "tests/lib/slow.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static struct measure measure(const struct camp *c)
 /* Its first netd may be ready before the last of its slots is, or is known to it. */
 static struct measure measure_at_rest(const struct camp *c)
 {
-	uint64_t end = clock_now_ms() + SETTLES_MS;
+	uint64_t end = clock_now_ms() + slow_ms(SETTLES_MS);
 	struct measure m;
 
 	while (m = measure(c),
@@ -103,7 +104,7 @@ static void give(struct camp *c, const struct siege_row *row, unsigned row_ms)
 	c->p.used = 0;
 	c->p.said[0] = '\0';
 	c->row = row;
-	c->deadline_ms = clock_now_ms() + row_ms;
+	c->deadline_ms = clock_now_ms() + slow_ms(row_ms);
 	if (row->early) {
 		folder_join(early, c->folder, "early");
 		n = snprintf(line, sizeof line, "%s %s\n", row->early, row->order);
@@ -147,7 +148,7 @@ static void expect_said(const struct camp *c)
 /* Slots that were used up are replaced, so it may take a moment. */
 static void expect_as_before(const struct camp *c)
 {
-	uint64_t end = clock_now_ms() + SETTLES_MS;
+	uint64_t end = clock_now_ms() + slow_ms(SETTLES_MS);
 	char running[FOLDER_PATH_MAX];
 	struct measure now;
 
@@ -212,7 +213,7 @@ void siege(const struct siege_row *rows, size_t count, unsigned row_ms)
 
 	for (size_t i = 0; i < workers; i++) {
 		camp_start(&camps[i]);
-		camps[i].deadline_ms = clock_now_ms() + row_ms;
+		camps[i].deadline_ms = clock_now_ms() + slow_ms(row_ms);
 	}
 	while (done < workers) {
 		for (size_t i = 0; i < workers; i++) {

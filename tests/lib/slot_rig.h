@@ -5,13 +5,14 @@
 #include "common/loop.h"
 #include "execd/config.h"
 #include "execd/slots.h"
+#include "tests/lib/slow.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #define RIG_SLOTS   (2u * 256u + 16u)
 #define RIG_OUTPUT  (256u * 1024u)
-#define RIG_WAIT_MS 20000
+#define RIG_WAIT_MS slow_ms(20000)
 
 struct rig_exec {
 	const uint8_t *command;

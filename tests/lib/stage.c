@@ -1,6 +1,7 @@
 #include "tests/lib/stage.h"
 
 #include "common/clock.h"
+#include "tests/lib/slow.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -205,7 +206,7 @@ void stage_expect_seq(const struct relay_exec *exec, unsigned count)
 /* Files say nothing when they grow, so they are asked. */
 void stage_wait_file(struct stage *stage, const char *path, off_t size)
 {
-	uint64_t deadline = clock_now_ms() + STAGE_WAIT_MS;
+	uint64_t deadline = clock_now_ms() + slow_ms(STAGE_WAIT_MS);
 
 	while (folder_size(path) < size) {
 		cr_assert(clock_now_ms() < deadline, "%s: %lld bytes", path, (long long)folder_size(path));

@@ -2,10 +2,11 @@
 #include "tests/relay/internal.h"
 
 #include "common/clock.h"
+#include "tests/lib/slow.h"
 
-bool relay_wait(struct relay *relay, bool (*done)(const void *arg), const void *arg, uint64_t timeout_ms)
+static bool wait_for(struct relay *relay, bool (*done)(const void *arg), const void *arg, uint64_t ms)
 {
-	uint64_t deadline = clock_now_ms() + timeout_ms;
+	uint64_t deadline = clock_now_ms() + ms;
 
 	while (!done(arg)) {
 		uint64_t now = clock_now_ms();
@@ -16,6 +17,11 @@ bool relay_wait(struct relay *relay, bool (*done)(const void *arg), const void *
 	return true;
 }
 
+bool relay_wait(struct relay *relay, bool (*done)(const void *arg), const void *arg, uint64_t timeout_ms)
+{
+	return wait_for(relay, done, arg, timeout_ms * slow_factor());
+}
+
 static bool never(const void *arg)
 {
 	(void)arg;
@@ -24,7 +30,7 @@ static bool never(const void *arg)
 
 void relay_run(struct relay *relay, uint64_t ms)
 {
-	relay_wait(relay, never, NULL, ms);
+	wait_for(relay, never, NULL, ms);
 }
 
 /* What is waited for, and how much of it. */

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "common/drop.h"
 #include "tests/lib/program.h"
+#include "tests/lib/slow.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
@@ -129,7 +130,7 @@ Test(settings_in_force, leave_an_audit_trail_in_the_log)
 /* The file is written after the log, and in place: what is read in between is old, or not all of it. */
 static void await_in_file(const char *path, const char *text)
 {
-	uint64_t end = clock_now_ms() + STAGE_WAIT_MS;
+	uint64_t end = clock_now_ms() + slow_ms(STAGE_WAIT_MS);
 	char is[4096] = "";
 
 	do {
