@@ -21,13 +21,23 @@
 
 TestSuite(hostile_relay, .timeout = 120, .fini = stage_fini);
 
+#define FRAME_HEAD                         9
 #define FRAME(length, type, flags, stream) 0, (length) >> 8, (length)&0xff, type, flags, 0, 0, 0, stream
 #define SETTINGS                           FRAME(0, 4, 0, 0)
+#define PREFACE                            24
+#define HEADERS                            1
+
+/* The block of an answer that is gRPC's: :status 200, content-type application/grpc. */
+#define ANSWER                                                                                               \
+	0x88, 0x0f, 0x10, 16, 'a', 'p', 'p', 'l', 'i', 'c', 'a', 't', 'i', 'o', 'n', '/', 'g', 'r', 'p', 'c'
+#define ANSWER_SIZE 20
 
 static const uint8_t settings[] = {SETTINGS};
 
 struct attack {
-	const uint8_t *first; /* sent once */
+	const char *why;      /* what the worker must say of it */
+	bool call;            /* it begins with SETTINGS, and the rest once the call has come */
+	const uint8_t *first; /* sent once; NULL: nothing */
 	size_t first_size;
 	const uint8_t *flood; /* then again and again; NULL: nothing, and the peer stays */
 	size_t flood_size;
@@ -41,12 +51,38 @@ static void discard(int fd)
 		;
 }
 
+static bool read_exactly(int fd, uint8_t *at, size_t size)
+{
+	return recv(fd, at, size, MSG_WAITALL) == (ssize_t)size;
+}
+
+/* CHILD. An answer to a call that has not come would be an attack of another kind. */
+static bool await_call(int fd)
+{
+	uint8_t head[FRAME_HEAD], body[16384], preface[PREFACE];
+
+	if (!read_exactly(fd, preface, PREFACE))
+		return false;
+	do {
+		size_t size;
+
+		if (!read_exactly(fd, head, sizeof head))
+			return false;
+		size = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+		if (size > sizeof body || !read_exactly(fd, body, size))
+			return false;
+	} while (head[3] != HEADERS);
+	return true;
+}
+
 /* CHILD. The worker's side ends it; what it says meanwhile is read and forgotten. */
 static void attack(int fd, const struct attack *a)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	if (send(fd, a->first, a->first_size, MSG_NOSIGNAL) < 0)
+	if (a->call && (send(fd, settings, sizeof settings, MSG_NOSIGNAL) < 0 || !await_call(fd)))
+		return;
+	if (a->first && send(fd, a->first, a->first_size, MSG_NOSIGNAL) < 0)
 		return;
 	for (;;) {
 		if (a->flood && send(fd, a->flood, a->flood_size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
@@ -144,6 +180,7 @@ static void survive(const struct attack *a)
 	warned = warnings(s);
 	peak = watch(s, attempts);
 	cr_assert_eq(warnings(s) - warned, 1, "one line says why");
+	cr_assert(worker_said(&s->worker, a->why), "not %s", a->why);
 	cr_assert_lt(peak, netd_before + NETD_MORE, "netd had %zu bytes, at peace %zu", peak, netd_before);
 	cr_assert_lt(process_peak(s->worker.pid), execd_before + EXECD_MORE);
 
@@ -156,42 +193,47 @@ static void survive(const struct attack *a)
 	stage_close(s);
 }
 
+#define CARRIES_NOTHING "class=flood why=\"the peer sends too much of what carries nothing\""
+
 Test(hostile_relay, that_floods_settings)
 {
 	static const uint8_t flood[] = {SETTINGS, SETTINGS, SETTINGS, SETTINGS, SETTINGS, SETTINGS, SETTINGS};
 
-	survive(&(struct attack){settings, sizeof settings, flood, sizeof flood});
+	survive(&(struct attack){CARRIES_NOTHING, true, NULL, 0, flood, sizeof flood});
 }
 
 Test(hostile_relay, that_floods_pings)
 {
 	static const uint8_t flood[] = {FRAME(8, 6, 0, 0), 1, 2, 3, 4, 5, 6, 7, 8};
 
-	survive(&(struct attack){settings, sizeof settings, flood, sizeof flood});
+	survive(&(struct attack){CARRIES_NOTHING, true, NULL, 0, flood, sizeof flood});
 }
 
+/* Each byte of the rest names a field of the table: accept-encoding, "gzip, deflate". */
 Test(hostile_relay, that_never_ends_its_headers)
 {
-	static const uint8_t begin[] = {SETTINGS, FRAME(1, 1, 0, 1), 0x88};
-	static uint8_t flood[9 + 4096] = {FRAME(4096, 9, 0, 1)};
+	static const uint8_t begin[] = {FRAME(ANSWER_SIZE, HEADERS, 0, 1), ANSWER};
+	static uint8_t flood[FRAME_HEAD + 4096] = {FRAME(4096, 9, 0, 1)};
 
-	survive(&(struct attack){begin, sizeof begin, flood, sizeof flood});
+	memset(flood + FRAME_HEAD, 0x90, sizeof flood - FRAME_HEAD);
+	survive(&(struct attack){CARRIES_NOTHING, true, begin, sizeof begin, flood, sizeof flood});
 }
 
 Test(hostile_relay, that_floods_empty_data)
 {
-	static const uint8_t begin[] = {SETTINGS, FRAME(1, 1, 4, 1), 0x88};
+	static const uint8_t begin[] = {FRAME(ANSWER_SIZE, HEADERS, 4, 1), ANSWER};
 	static const uint8_t flood[] = {FRAME(0, 0, 0, 1), FRAME(0, 0, 0, 1), FRAME(0, 0, 0, 1)};
 
-	survive(&(struct attack){begin, sizeof begin, flood, sizeof flood});
+	survive(&(struct attack){CARRIES_NOTHING, true, begin, sizeof begin, flood, sizeof flood});
 }
 
 Test(hostile_relay, that_announces_four_gigabytes)
 {
 	static const uint8_t begin[] = {
-	    SETTINGS, FRAME(1, 1, 4, 1), 0x88, FRAME(5, 0, 0, 1), 0, 0xff, 0xff, 0xff, 0xff};
+	    FRAME(ANSWER_SIZE, HEADERS, 4, 1), ANSWER, FRAME(5, 0, 0, 1), 0, 0xff, 0xff, 0xff, 0xff};
 
-	survive(&(struct attack){begin, sizeof begin, NULL, 0});
+	survive(&(struct attack){"class=flood why=\"a message is over 64 MiB\"", true, begin, sizeof begin,
+				 NULL, 0});
 }
 
 Test(hostile_relay, that_talks_nonsense)
@@ -200,5 +242,6 @@ Test(hostile_relay, that_talks_nonsense)
 
 	for (size_t i = 0; i < sizeof flood; i++)
 		flood[i] = (uint8_t)(i * 167 + (i >> 5) * 29);
-	survive(&(struct attack){flood, sizeof flood, flood, sizeof flood});
+	survive(&(struct attack){"why=\"the peer does not speak HTTP/2\"", false, flood, sizeof flood, flood,
+				 sizeof flood});
 }
