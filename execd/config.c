@@ -266,6 +266,11 @@ static const struct setting settings[] = {
     {.name = "STATUS_FILE", TEXT(status_file)},
 };
 
+const char *config_setting_name(size_t nth)
+{
+	return nth < sizeof settings / sizeof *settings ? settings[nth].name : NULL;
+}
+
 /* The combinations that are wrong although each value is right. */
 static int check_together(const struct reading *r, struct config_error *e)
 {

@@ -7,6 +7,7 @@
 #include "common/log.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -86,6 +87,9 @@ extern const char *const config_capabilities[];
 
 /* The one mapping for secrets: no fork inherits it and no core dump holds it. NULL with errno. */
 struct config_secrets *config_secrets_map(void);
+
+/* The name of the nth setting, NULL after the last. */
+const char *config_setting_name(size_t nth);
 
 /* Parses and checks environ_in, which must live until config_settle. Looks at nothing but /etc/passwd and
  * /etc/group. 0, or -EINVAL with *ret_error set. */

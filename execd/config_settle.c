@@ -2,6 +2,7 @@
 
 #include "common/drop.h"
 #include "common/fd.h"
+#include "execd/config_names.h"
 #include "execd/environment.h"
 #include "execd/probe.h"
 #include "execd/user.h"
@@ -150,6 +151,8 @@ int config_settle(struct config *c, struct config_error *ret_error)
 		err = make_environment(c, ret_error);
 	if (err == 0)
 		err = settle_commands(c, ret_error);
+	if (err == 0)
+		config_names_warn(c->start_environ);
 	c->start_environ = NULL;
 	return err;
 }

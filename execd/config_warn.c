@@ -2,6 +2,7 @@
 
 #include "common/address.h"
 #include "execd/probe.h"
+#include "execd/slots.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -59,6 +60,7 @@ void config_warn(const struct config *c, const struct config_secrets *secrets)
 {
 	uid_t uid = c->command_user.set ? c->command_user.uid : getuid();
 	uid_t netd = c->netd_user.set ? c->netd_user.uid : getuid();
+	struct slots_plan plan;
 
 	warn_of_relay(c, secrets);
 	if (!c->trusted && !c->background_kill)
@@ -71,5 +73,12 @@ void config_warn(const struct config *c, const struct config_secrets *secrets)
 	if (netd == 0)
 		log_warn("netd runs as uid 0, without capabilities; give execd CAP_SETUID and CAP_SETGID, or "
 			 "start it as another user");
+	if (c->killer) {
+		slots_plan(c, &plan);
+		if (strcmp(c->killer, plan.killer) != 0)
+			log_warn("SANDBOX_KILLER is set and not used: landlock needs SANDBOX_BACKGROUND=kill "
+				 "and Landlock ABI 6",
+				 LOG_STR("killer", plan.killer));
+	}
 	warn_of_files(c);
 }

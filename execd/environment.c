@@ -1,5 +1,7 @@
 #include "execd/environment.h"
 
+#include "execd/config_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,19 +107,95 @@ static bool is_proxy_with_credentials(const char *entry, const char *equals)
 	       strchr(equals, '@') != NULL;
 }
 
-bool environment_allowed(const char *entry)
+/* The first that fits decides. Of what bash reads when it starts, or in the course of a command, nothing
+ * comes from the worker's environment: a command means what it says. What says how programs are loaded or
+ * tuned (LD_*, MALLOC_*, MAKEFLAGS, TZ, LC_*) is the image's own, and stays. */
+const struct environment_rule environment_rules[] = {
+    /* of the worker that this one replaces, and of its harness */
+    {"SH_", ENVIRONMENT_HIDDEN},
+    {"MOCA_", ENVIRONMENT_HIDDEN},
+    /* ours, of which config_names knows the rest */
+    {"HEARTBEAT_S=", ENVIRONMENT_HIDDEN},
+    {"STATUS_FILE=", ENVIRONMENT_HIDDEN},
+    /* a service manager's handles */
+    {"NOTIFY_SOCKET=", ENVIRONMENT_HIDDEN},
+    {"CREDENTIALS_DIRECTORY=", ENVIRONMENT_HIDDEN},
+    {"WATCHDOG_", ENVIRONMENT_HIDDEN},
+    /* which file bash reads, and in which mode it starts */
+    {"BASH_ENV=", ENVIRONMENT_SHOWN},
+    {"SSH_CLIENT=", ENVIRONMENT_HIDDEN}, /* with SHLVL below 2: ~/.bashrc */
+    {"SSH2_CLIENT=", ENVIRONMENT_HIDDEN},
+    {"SHLVL=", ENVIRONMENT_HIDDEN}, /* from 1,000 on a warning before each command */
+    {"SHELLOPTS=", ENVIRONMENT_HIDDEN},
+    {"BASHOPTS=", ENVIRONMENT_HIDDEN},
+    {"POSIXLY_CORRECT=", ENVIRONMENT_HIDDEN},
+    {"POSIX_PEDANTIC=", ENVIRONMENT_HIDDEN},
+    /* functions in place of commands (BASH_FUNC_), BASH_COMPAT, BASH_XTRACEFD, BASH_LOADABLES_PATH, … */
+    {"BASH_", ENVIRONMENT_HIDDEN},
+    {"__BASH_FUNC<", ENVIRONMENT_HIDDEN},
+    /* what words, names and folders become */
+    {"CDPATH=", ENVIRONMENT_HIDDEN},
+    {"EXECIGNORE=", ENVIRONMENT_HIDDEN},
+    {"FIGNORE=", ENVIRONMENT_HIDDEN},
+    {"GLOBIGNORE=", ENVIRONMENT_HIDDEN},
+    {"GLOBSORT=", ENVIRONMENT_HIDDEN},
+    {"IFS=", ENVIRONMENT_HIDDEN},
+    {"OLDPWD=", ENVIRONMENT_HIDDEN}, /* cd - */
+    /* what builtins and keywords do */
+    {"FUNCNEST=", ENVIRONMENT_HIDDEN},
+    {"PS3=", ENVIRONMENT_HIDDEN},
+    {"PS4=", ENVIRONMENT_HIDDEN},
+    {"TIMEFORMAT=", ENVIRONMENT_HIDDEN},
+    {"TMOUT=", ENVIRONMENT_HIDDEN}, /* read gives up */
+    /* bash's own variables, which keep a value that was there before them */
+    {"_=", ENVIRONMENT_HIDDEN},
+    {"DIRSTACK=", ENVIRONMENT_HIDDEN},
+    {"EUID=", ENVIRONMENT_HIDDEN},
+    {"FUNCNAME=", ENVIRONMENT_HIDDEN},
+    {"GROUPS=", ENVIRONMENT_HIDDEN},
+    {"HOSTTYPE=", ENVIRONMENT_HIDDEN},
+    {"MACHTYPE=", ENVIRONMENT_HIDDEN},
+    {"OSTYPE=", ENVIRONMENT_HIDDEN},
+    {"PIPESTATUS=", ENVIRONMENT_HIDDEN},
+    {"SECONDS=", ENVIRONMENT_HIDDEN},
+    {"UID=", ENVIRONMENT_HIDDEN},
+    /* the folders, sockets and traces of the user that the worker was started as */
+    {"DBUS_SESSION_BUS_ADDRESS=", ENVIRONMENT_OWN},
+    {"GNUPGHOME=", ENVIRONMENT_OWN},
+    {"HISTFILE=", ENVIRONMENT_OWN},
+    {"INPUTRC=", ENVIRONMENT_OWN},
+    {"KRB5CCNAME=", ENVIRONMENT_OWN},
+    {"MAIL=", ENVIRONMENT_OWN},
+    {"MAILPATH=", ENVIRONMENT_OWN},
+    {"SSH_", ENVIRONMENT_OWN},
+    {"SUDO_", ENVIRONMENT_OWN},
+    {"TEMP=", ENVIRONMENT_OWN},
+    {"TMP=", ENVIRONMENT_OWN},
+    {"TMPDIR=", ENVIRONMENT_OWN},
+    {"USERNAME=", ENVIRONMENT_OWN},
+    {"XAUTHORITY=", ENVIRONMENT_OWN},
+    {"XDG_CACHE_HOME=", ENVIRONMENT_OWN},
+    {"XDG_CONFIG_HOME=", ENVIRONMENT_OWN},
+    {"XDG_DATA_HOME=", ENVIRONMENT_OWN},
+    {"XDG_RUNTIME_DIR=", ENVIRONMENT_OWN},
+    {"XDG_SESSION_", ENVIRONMENT_OWN},
+    {"XDG_STATE_HOME=", ENVIRONMENT_OWN},
+    {NULL, ENVIRONMENT_SHOWN},
+};
+
+bool environment_allowed(const char *entry, bool changed)
 {
-	static const char *const secret[] = {
-	    "SANDBOX_TOKEN", "RELAY_", "NOTIFY_SOCKET=", "CREDENTIALS_DIRECTORY=", "WATCHDOG_", NULL};
+	const struct environment_rule *rule = environment_rules;
 	const char *equals = strchr(entry, '=');
 
-	if (!equals || equals == entry)
+	if (!equals || equals == entry || config_names_is_ours(entry, (size_t)(equals - entry)))
 		return false;
-	for (size_t i = 0; secret[i]; i++) {
-		if (starts_with(entry, secret[i]))
-			return false;
-	}
-	return !is_proxy_with_credentials(entry, equals);
+	while (rule->begins && !starts_with(entry, rule->begins))
+		rule++;
+	if (rule->fate == ENVIRONMENT_HIDDEN || (rule->fate == ENVIRONMENT_OWN && changed))
+		return false;
+	/* A function, to a bash that does not name them apart. */
+	return !starts_with(equals + 1, "() {") && !is_proxy_with_credentials(entry, equals);
 }
 
 /* What is given to commands whatever was there, or only where nothing was. */
@@ -158,7 +236,7 @@ char **environment_for_commands(char *const vars[], const struct config_user *us
 	for (size_t i = 0; i < given; i++) {
 		size_t n = strlen(vars[i]) + 1;
 
-		if (!environment_allowed(vars[i]) || is_replaced(vars[i], filled, fill))
+		if (!environment_allowed(vars[i], changed) || is_replaced(vars[i], filled, fill))
 			continue;
 		memcpy(at, vars[i], n);
 		out[count++] = at;

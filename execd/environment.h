@@ -26,14 +26,28 @@ const char *environment_get(char *const vars[], const char *name);
 /* The same, where empty is a value. */
 const char *environment_find(char *const vars[], const char *name);
 
-/* Whether commands may see this entry: not a token, nothing of the relay, no proxy setting that carries
- * credentials, no service manager's handles, and no entry without '='. */
-bool environment_allowed(const char *entry);
+enum environment_fate {
+	ENVIRONMENT_SHOWN,
+	ENVIRONMENT_HIDDEN,
+	ENVIRONMENT_OWN, /* hidden where the commands' user is another */
+};
+
+struct environment_rule {
+	const char *begins; /* an entry, so that "NAME=" is that variable and "NAME" whatever begins so */
+	enum environment_fate fate;
+};
+
+/* Ends with begins NULL. Tests hold it against bash and the manual. */
+extern const struct environment_rule environment_rules[];
+
+/* Whether commands may see this entry: nothing that is meant for us (config_names_is_ours) or that a rule
+ * hides, no proxy setting that carries credentials, and no entry without '='. changed: as below. */
+bool environment_allowed(const char *entry, bool changed);
 
 /* Builds the commands' environment out of vars: what is allowed of it, with PATH, HOME, USER and LANG filled
  * in where missing from user; changed says that the commands' uid is not the one that we were started as, and
- * then HOME, USER, LOGNAME and SHELL become user's. NULL-ended, one allocation, the caller's; NULL: no
- * memory. */
+ * then HOME, USER, LOGNAME and SHELL become user's, and what else was the other user's own goes. NULL-ended,
+ * one allocation, the caller's; NULL: no memory. */
 char **environment_for_commands(char *const vars[], const struct config_user *user, bool changed);
 
 #endif

@@ -24,7 +24,7 @@ struct worker {
 /* "NAME=VALUE", … for worker_start and worker_environment. */
 #define WORKER_SETTINGS(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-#define WORKER_ENVIRONMENT_MAX 64
+#define WORKER_ENVIRONMENT_MAX 96
 
 /* The environment of a worker that dials port on 127.0.0.1 as "sbx" with "token", with settings (NULL-ended)
  * over it and nothing else of ours but PATH, HOME, TMPDIR and the sanitizers' options. Strings live as long

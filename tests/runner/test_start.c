@@ -256,6 +256,54 @@ Test(start, warns_of_what_is_unwise)
 		expect_no_warning("uid 0", ENV());
 }
 
+static unsigned times_said(const char *text)
+{
+	unsigned n = 0;
+
+	for (const char *at = p.said; (at = strstr(at, text)); at++)
+		n++;
+	return n;
+}
+
+Test(start, warns_of_misspelt_settings_by_name_and_never_by_value)
+{
+	static const char *const said[] = {
+	    "msg=\"unknown setting\" name=SANDBOX_TOKN nearest=SANDBOX_TOKEN",
+	    "msg=\"unknown setting\" name=RELAY_ADDRESS nearest=RELAY_ADDR",
+	    "msg=\"unknown setting\" name=SANBOX_TOKEN_FILE nearest=SANDBOX_TOKEN_FILE",
+	    "msg=\"unknown setting\" name=worker_drain_s nearest=WORKER_DRAIN_S",
+	    "msg=\"unknown setting\" name=NETD_GROUP nearest=NETD_USER",
+	};
+	int status = program_run(&p, ARGS("--check"),
+				 ENV("SANDBOX_TOKN=s3cr3t", "RELAY_ADDRESS=s3cr3t", "SANDBOX_TOKN=s3cr3t",
+				     "SANBOX_TOKEN_FILE=/s3cr3t", "worker_drain_s=s3cr3t", "NETD_GROUP="),
+				 NULL);
+
+	cr_assert_eq(status, 0, "%s", p.said);
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		cr_assert_eq(times_said(said[i]), 1, "%s in: %s", said[i], p.said);
+	cr_assert_eq(times_said("unknown setting"), sizeof said / sizeof *said, "%s", p.said);
+	cr_assert_null(strstr(p.said, "s3cr3t"));
+}
+
+/* What the kubelet makes of a Service called relay, and of one called sandbox-worker. */
+Test(start, takes_service_links_for_no_settings)
+{
+	expect_no_warning("unknown setting",
+			  ENV("RELAY_SERVICE_HOST=10.0.0.1", "RELAY_SERVICE_PORT=8443",
+			      "RELAY_SERVICE_PORT_GRPC=8443", "RELAY_PORT=tcp://10.0.0.1:8443",
+			      "RELAY_PORT_8443_TCP=tcp://10.0.0.1:8443", "RELAY_PORT_8443_TCP_PROTO=tcp",
+			      "RELAY_PORT_8443_TCP_PORT=8443", "RELAY_PORT_8443_TCP_ADDR=10.0.0.1",
+			      "SANDBOX_WORKER_PORT=udp://10.0.0.2:1"));
+	expect_warning("name=RELAY_PORT ", ENV("RELAY_PORT=8443"));
+}
+
+Test(start, says_that_a_killer_is_not_used)
+{
+	expect_warning("SANDBOX_KILLER is set and not used", ENV("SANDBOX_KILLER=landlock"));
+	expect_no_warning("SANDBOX_KILLER is set", ENV("SANDBOX_KILLER=sweep", "SANDBOX_BACKGROUND=kill"));
+}
+
 Test(start, warns_of_plaintext_only_where_it_leaves_the_machine)
 {
 	static const char *const near[] = {"RELAY_ADDR=localhost:1", "RELAY_ADDR=127.9.9.9:1",

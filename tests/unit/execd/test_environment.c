@@ -2,6 +2,7 @@
 #include "execd/environment.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +39,17 @@ Test(environment, hides_what_is_secret)
 	    "RELAY_ADDR=x:1",
 	    "RELAY_KEY_FILE=/x",
 	    "RELAY_ANYTHING=",
+	    "SANDBOX_ID=x",
+	    "SANDBOX_TIER=x",
+	    "WORKER_ANYTHING=x",
+	    "NETD_USER=x",
+	    "SH_WORKSPACE_ROOT=/x",
+	    "MOCA_RELAY_EXEC_TOKEN=x",
+	    "sandbox_token=x",
+	    "SANBOX_TOKEN=x",
+	    "SANDBOX-TOKEN=x",
+	    "REALY_TLS=1",
+	    "f=() { :; }",
 	    "NOTIFY_SOCKET=@x",
 	    "CREDENTIALS_DIRECTORY=/x",
 	    "WATCHDOG_USEC=1",
@@ -53,18 +65,25 @@ Test(environment, hides_what_is_secret)
 	};
 
 	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-		cr_assert_not(environment_allowed(hidden[i]), "%s", hidden[i]);
+		cr_assert_not(environment_allowed(hidden[i], false), "%s", hidden[i]);
 }
 
 Test(environment, shows_the_rest)
 {
 	static const char *const shown[] = {
-	    "PATH=/bin",          "SANDBOX_ID=x", "SANDBOX_IMAGE=x", "HTTPS_PROXY=http://h:1",
-	    "MY_SANDBOX_TOKEN=x", "RELAY=x",      "EMPTY=",          "A=b=c",
+	    "PATH=/bin",   "HTTPS_PROXY=http://h:1",
+	    "LOG_LEVEL=x", "LD_PRELOAD=x",
+	    "BASH_ENV=/x", "MY_SANDBOX_TOKEN=x",
+	    "RELAY=x",     "SHELL=x",
+	    "MOCA=x",      "TMPDIR=/x",
+	    "SUDO_USER=x", "LC_ALL=x",
+	    "TZ=x",        "MAKEFLAGS=x",
+	    "ENV=prod",    "f=()",
+	    "EMPTY=",      "A=b=c",
 	};
 
 	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-		cr_assert(environment_allowed(shown[i]), "%s", shown[i]);
+		cr_assert(environment_allowed(shown[i], false), "%s", shown[i]);
 }
 
 Test(environment, takes_the_first_value_and_empty_for_unset)
@@ -111,6 +130,43 @@ Test(environment, becomes_the_users_with_a_change_of_uid)
 	cr_assert(has(out, "LOGNAME=ann") && has(out, "SHELL=/bin/zsh") && has(out, "LANG=C.UTF-8"));
 	cr_assert_eq(count(out), 6);
 	free(out);
+}
+
+static const char *entry_of(const struct environment_rule *rule)
+{
+	static char entry[64];
+	bool whole = rule->begins[strlen(rule->begins) - 1] == '=';
+
+	snprintf(entry, sizeof entry, "%s%s", rule->begins, whole ? "x" : "X=x");
+	return entry;
+}
+
+Test(environment, follows_each_rule)
+{
+	for (const struct environment_rule *r = environment_rules; r->begins; r++) {
+		cr_assert_eq(environment_allowed(entry_of(r), false), r->fate != ENVIRONMENT_HIDDEN, "%s",
+			     r->begins);
+		cr_assert_eq(environment_allowed(entry_of(r), true), r->fate == ENVIRONMENT_SHOWN, "%s",
+			     r->begins);
+	}
+}
+
+/* The page has a name or "NAME*" for each. */
+Test(environment, has_each_rule_on_the_page)
+{
+	static char page[256 * 1024];
+	FILE *f = fopen("man/sandbox-worker.7", "re");
+	char name[64];
+
+	cr_assert(f);
+	page[fread(page, 1, sizeof page - 1, f)] = '\0';
+	fclose(f);
+	for (const struct environment_rule *r = environment_rules; r->begins; r++) {
+		size_t n = strcspn(r->begins, "=");
+
+		snprintf(name, sizeof name, "%.*s%s", (int)n, r->begins, r->begins[n] ? "" : "*");
+		cr_assert(strstr(page, name), "%s is not on the page", name);
+	}
 }
 
 Test(environment, is_overwritten_where_it_was)
