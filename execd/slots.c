@@ -180,6 +180,7 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 	if (err < 0)
 		return err;
 	s->running = true;
+	s->said = POOL_SAID_NOTHING;
 	s->unread = false;
 	s->missing = run->command_len - run->given_len;
 	s->killed = false;

@@ -62,7 +62,7 @@ static void close_socket(struct pool_slot *s)
 
 static void clear(struct pool_slot *s)
 {
-	*s = (struct pool_slot){.place = POOL_FREE, .source.fd = -1, .pidfd = -1};
+	*s = (struct pool_slot){.place = POOL_FREE, .said = POOL_SAID_EMPTY, .source.fd = -1, .pidfd = -1};
 }
 
 /* One that ended before it was ready is replaced at the next ping, lest a world that no slot can enter keep
@@ -145,39 +145,66 @@ static void on_exited(struct pool_slot *s, const struct slot_report *r)
 static void emit_last(struct pool_slot *s, struct slot_event event)
 {
 	s->running = false;
+	s->said = POOL_SAID_EMPTY;
 	pool_emit(s, event);
 }
 
-/* Reports of an exec count only while there is one: after a kill the answer may cross a later order. */
-static void on_report(struct pool_slot *s, const struct slot_report *r)
+/* Whether a slot may say that now. After a kill the answer to it may cross a later order. */
+static bool may_say(const struct pool_slot *s, enum slot_report_type type)
 {
-	if (r->type == SLOT_REPORT_PONG) {
-		s->unanswered = 0;
-		return;
+	bool loaded = s->said == POOL_SAID_NOTHING && s->missing == 0;
+	bool killed = s->killed && s->said != POOL_SAID_EMPTY;
+
+	if (type == SLOT_REPORT_READY)
+		return !s->ready;
+	if (!s->ready)
+		return false;
+	switch (type) {
+	case SLOT_REPORT_PONG:
+		return true;
+	case SLOT_REPORT_TOOK:
+		return s->said == POOL_SAID_NOTHING && s->missing > 0 && (s->loading || s->killed);
+	case SLOT_REPORT_STARTED:
+	case SLOT_REPORT_START_FAILED:
+		return loaded;
+	case SLOT_REPORT_EXITED:
+		return s->said == POOL_SAID_STARTED;
+	case SLOT_REPORT_MINDING:
+		return s->said == POOL_SAID_EXITED;
+	case SLOT_REPORT_EMPTY:
+	case SLOT_REPORT_STILL_ALIVE:
+		return s->said == POOL_SAID_EXITED || killed;
+	default:
+		return false;
 	}
-	if (r->type == SLOT_REPORT_READY) {
-		s->ready = true;
-		if (pool.world.plan.landlock_kill && !r->value)
-			log_warn("landlock does not hold signals back: this slot kills by the sweep",
-				 LOG_I64("slot", s->pid));
-		became_ready(s);
-		return;
-	}
-	if (!s->running)
-		return;
+}
+
+static void on_ready(struct pool_slot *s, bool own_domain)
+{
+	s->ready = true;
+	if (pool.world.plan.landlock_kill && !own_domain)
+		log_warn("landlock does not hold signals back: this slot kills by the sweep",
+			 LOG_I64("slot", s->pid));
+	became_ready(s);
+}
+
+/* Of an exec. It counts while there is one: a minder's is nobody's any more. */
+static void on_exec_report(struct pool_slot *s, const struct slot_report *r)
+{
 	s->loading = false;
-	s->unanswered = 0;
 	switch (r->type) {
 	case SLOT_REPORT_TOOK:
 		pool_emit(s, (struct slot_event){.kind = SLOT_TOOK});
 		break;
 	case SLOT_REPORT_STARTED:
+		s->said = POOL_SAID_STARTED;
 		pool_emit(s, (struct slot_event){.kind = SLOT_STARTED});
 		break;
 	case SLOT_REPORT_START_FAILED:
 		emit_last(s, (struct slot_event){.kind = SLOT_START_FAILED, .value = r->value});
 		break;
 	case SLOT_REPORT_EXITED:
+		s->said = POOL_SAID_EXITED;
 		on_exited(s, r);
 		break;
 	case SLOT_REPORT_EMPTY:
@@ -187,12 +214,23 @@ static void on_report(struct pool_slot *s, const struct slot_report *r)
 		help_kill(s);
 		pool_emit(s, (struct slot_event){.kind = SLOT_STILL_ALIVE, .count = r->value});
 		break;
-	case SLOT_REPORT_MINDING:
-		pool_emit(s, (struct slot_event){.kind = SLOT_MINDING, .count = r->value});
-		break;
 	default:
-		pool_destroy(s, "unexpected report");
+		pool_emit(s, (struct slot_event){.kind = SLOT_MINDING, .count = r->value});
 	}
+}
+
+/* 0, or -EPROTO: nothing of ours says that now. */
+static int on_report(struct pool_slot *s, const struct slot_report *r)
+{
+	if (!may_say(s, r->type))
+		return -EPROTO;
+	if (s->running || r->type == SLOT_REPORT_PONG)
+		s->unanswered = 0;
+	if (r->type == SLOT_REPORT_READY)
+		on_ready(s, r->value);
+	else if (r->type != SLOT_REPORT_PONG && s->running)
+		on_exec_report(s, r);
+	return 0;
 }
 
 void pool_drain(struct pool_slot *s)
@@ -201,10 +239,10 @@ void pool_drain(struct pool_slot *s)
 	int n;
 
 	while (s->source.fd >= 0 && (n = slot_report_receive(s->source.fd, &r, &s->unread)) != -EAGAIN) {
-		if (n > 0) {
-			on_report(s, &r);
+		if (n > 0)
+			n = on_report(s, &r) < 0 ? -EPROTO : 1;
+		if (n > 0)
 			continue;
-		}
 		/* The end of the slot, or of our trust in it. What it was is said when it is reaped. */
 		if (n < 0)
 			pool_destroy(s, "broken report");
@@ -243,7 +281,7 @@ static int ask_for_one(void)
 		err = warden_clone(pool_number(s), theirs);
 	if (err < 0)
 		return err;
-	*s = (struct pool_slot){.place = POOL_STARTING, .pidfd = -1};
+	*s = (struct pool_slot){.place = POOL_STARTING, .said = POOL_SAID_EMPTY, .pidfd = -1};
 	s->source = (struct loop_source){.fd = ours, .ready = on_readable, .owner = s};
 	err = loop_add(pool.loop, &s->source, EPOLLIN);
 	if (err < 0) {

@@ -19,6 +19,14 @@ enum pool_place {
 	POOL_LEAVING, /* its socket is closed: it ends once nothing is left below it */
 };
 
+/* What a slot has said of the exec that it was given last. */
+enum pool_said {
+	POOL_SAID_NOTHING,
+	POOL_SAID_STARTED,
+	POOL_SAID_EXITED,
+	POOL_SAID_EMPTY, /* or that the start failed; also before the first exec */
+};
+
 struct pool_slot {
 	enum pool_place place;
 	struct loop_source source; /* fd: our end of the socket, -1 when closed */
@@ -26,6 +34,7 @@ struct pool_slot {
 	int pidfd;
 	pid_t warden; /* that cloned it: its witness, where it kills by landlock */
 	bool ready;
+	enum pool_said said;
 	bool running;     /* an exec whose last event is still to come */
 	bool killed;      /* slots_kill was passed on */
 	bool loading;     /* the last order is a part of the command, and has no answer yet */

@@ -36,20 +36,26 @@ static void close_socket(void)
 	warden.up = false;
 }
 
-static void on_report(const struct slot_report *r)
+static void on_set_up(uint32_t failed)
 {
-	if (r->type == SLOT_REPORT_CLONED) {
-		pool_on_cloned(r->value, r->pid);
-		return;
-	}
-	if (r->type != SLOT_REPORT_WARDEN || warden.up)
-		return;
-	warden.up = r->value == 0;
+	warden.up = failed == 0;
 	if (!warden.up)
-		log_error("commands' world not set up", LOG_U64("step", OUTCOME_START_STEP(r->value)),
-			  LOG_ERR(OUTCOME_START_ERRNO(r->value)));
+		log_error("commands' world not set up", LOG_U64("step", OUTCOME_START_STEP(failed)),
+			  LOG_ERR(OUTCOME_START_ERRNO(failed)));
 	pool_renew_all();
 	pool_fill();
+}
+
+/* 0, or -EPROTO: nothing of ours says that now. */
+static int on_report(const struct slot_report *r)
+{
+	if (r->type == SLOT_REPORT_CLONED && warden.up && r->value < POOL_SIZE)
+		pool_on_cloned(r->value, r->pid);
+	else if (r->type == SLOT_REPORT_WARDEN && !warden.up)
+		on_set_up(r->value);
+	else
+		return -EPROTO;
+	return 0;
 }
 
 static void on_readable(struct loop_source *source, uint32_t events)
@@ -60,10 +66,8 @@ static void on_readable(struct loop_source *source, uint32_t events)
 	(void)source;
 	(void)events;
 	while (warden.source.fd >= 0 && (n = slot_report_receive(warden.source.fd, &r, NULL)) != -EAGAIN) {
-		if (n > 0) {
-			on_report(&r);
+		if (n > 0 && on_report(&r) == 0)
 			continue;
-		}
 		warden_kill();
 		close_socket();
 	}

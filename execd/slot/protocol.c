@@ -2,10 +2,13 @@
 
 #include "common/buf.h"
 #include "common/fd.h"
+#include "common/outcome.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef SO_PASSRIGHTS
@@ -13,6 +16,7 @@
 #endif
 
 #define SOCKET_BUFFER (512 * 1024)
+#define ERRNO_MAX     4095 /* the largest that Linux returns */
 
 union rights {
 	struct cmsghdr align;
@@ -128,18 +132,66 @@ void slot_report_encode(uint8_t out[SLOT_REPORT_SIZE], const struct slot_report 
 	buf_put_u32(out + 8, (uint32_t)report->pid);
 }
 
+/* As waitpid(2) tells the end of a process; nothing else. */
+static bool is_end(uint32_t status)
+{
+	if (status > 0xffff)
+		return false;
+	return WIFEXITED((int)status) ||
+	       (WIFSIGNALED((int)status) && WTERMSIG((int)status) < NSIG && status < 0x100);
+}
+
+static bool is_start_failure(uint32_t value)
+{
+	return outcome_valid(&(struct outcome){OUTCOME_START_FAILED, value}) &&
+	       OUTCOME_START_ERRNO(value) <= ERRNO_MAX;
+}
+
+/* What the fields may say, by type: a slot lives among the commands, and one that they have is no slot. */
+static bool report_valid(const struct slot_report *r)
+{
+	if (r->by_kill && r->type != SLOT_REPORT_EXITED)
+		return false;
+	if (r->pid != 0 && r->type != SLOT_REPORT_CLONED)
+		return false;
+	switch (r->type) {
+	case SLOT_REPORT_READY:
+		return r->value <= 1;
+	case SLOT_REPORT_START_FAILED:
+		return is_start_failure(r->value);
+	case SLOT_REPORT_EXITED:
+		return is_end(r->value);
+	case SLOT_REPORT_WARDEN:
+		return r->value == 0 || is_start_failure(r->value);
+	case SLOT_REPORT_CLONED:
+		return r->pid > 0 || (r->pid < 0 && r->pid >= -ERRNO_MAX);
+	case SLOT_REPORT_STILL_ALIVE:
+	case SLOT_REPORT_MINDING:
+		return r->value <= INT32_MAX;
+	case SLOT_REPORT_TOOK:
+	case SLOT_REPORT_STARTED:
+	case SLOT_REPORT_EMPTY:
+	case SLOT_REPORT_PONG:
+		return r->value == 0;
+	}
+	return false;
+}
+
 int slot_report_decode(const uint8_t *bytes, size_t size, struct slot_report *ret)
 {
-	if (size != SLOT_REPORT_SIZE || bytes[0] < SLOT_REPORT_READY || bytes[0] > SLOT_REPORT_LAST)
+	struct slot_report report;
+
+	if (size != SLOT_REPORT_SIZE || bytes[1] > 1 || bytes[2] || bytes[3])
 		return -EPROTO;
-	if (bytes[1] > 1 || bytes[2] || bytes[3])
-		return -EPROTO;
-	*ret = (struct slot_report){
+	report = (struct slot_report){
 	    .type = (enum slot_report_type)bytes[0],
 	    .by_kill = bytes[1],
 	    .value = buf_get_u32(bytes + 4),
 	    .pid = (int32_t)buf_get_u32(bytes + 8),
 	};
+	if (!report_valid(&report))
+		return -EPROTO;
+	*ret = report;
 	return 0;
 }
 

@@ -19,7 +19,7 @@ enum slot_order_type {
 	SLOT_ORDER_PIECE,   /* bytes: the next ones; only after TOOK */
 	SLOT_ORDER_KILL,    /* all that the exec started; nothing when there is none */
 	SLOT_ORDER_MIND,    /* keep the readers, throw away what comes, exit once all is gone */
-	SLOT_ORDER_PING,    /* value: comes back in PONG */
+	SLOT_ORDER_PING,
 	/* execd → warden */
 	SLOT_ORDER_CLONE, /* value: a number, comes back in CLONED; one descriptor: the new slot's end */
 	SLOT_ORDER_LAST = SLOT_ORDER_CLONE,
@@ -35,7 +35,7 @@ enum slot_report_type {
 	SLOT_REPORT_EMPTY,        /* ECHILD; the slot is idle */
 	SLOT_REPORT_STILL_ALIVE,  /* value: how many */
 	SLOT_REPORT_MINDING,      /* value: how many */
-	SLOT_REPORT_PONG,         /* value: the PING's */
+	SLOT_REPORT_PONG,
 	/* warden → execd */
 	SLOT_REPORT_WARDEN, /* value: 0, or OUTCOME_START_VALUE of what could not be set up (the warden ends)
 			     */
@@ -83,7 +83,7 @@ int slot_report_send(int fd, const struct slot_report *report, bool must);
  * NULL) becomes true once: the other side is gone and has not read all orders, at least not the last one. */
 int slot_report_receive(int fd, struct slot_report *ret, bool *ret_unread);
 
-/* The codec of a report; decode returns 0 or -EPROTO. */
+/* The codec of a report; decode returns 0, or -EPROTO also where a field says what its type cannot. */
 void slot_report_encode(uint8_t out[SLOT_REPORT_SIZE], const struct slot_report *report);
 int slot_report_decode(const uint8_t *bytes, size_t size, struct slot_report *ret);
 

@@ -220,7 +220,7 @@ static void on_order(struct slot_order *order)
 		mind_begin(&slot.mind, slot.readers);
 		break;
 	case SLOT_ORDER_PING:
-		report(SLOT_REPORT_PONG, order->value);
+		report(SLOT_REPORT_PONG, 0);
 		break;
 	case SLOT_ORDER_CLONE:
 		_exit(1);

@@ -1,5 +1,7 @@
 #include "execd/slot/protocol.h"
 
+#include "common/outcome.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,8 +108,7 @@ Test(slot_protocol, a_report_arrives_as_sent)
 	struct slot_report got, report = {
 				    .type = SLOT_REPORT_EXITED,
 				    .by_kill = true,
-				    .value = 0x80000001,
-				    .pid = -12,
+				    .value = 9,
 				};
 
 	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), -EAGAIN);
@@ -115,6 +116,11 @@ Test(slot_protocol, a_report_arrives_as_sent)
 	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), 1);
 	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
 	cr_assert(got.by_kill);
+	cr_assert_eq(got.value, 9);
+	report = (struct slot_report){.type = SLOT_REPORT_CLONED, .value = 0x80000001, .pid = -12};
+	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
+	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), 1);
+	cr_assert(!got.by_kill);
 	cr_assert_eq(got.value, 0x80000001);
 	cr_assert_eq(got.pid, -12);
 }
@@ -122,7 +128,7 @@ Test(slot_protocol, a_report_arrives_as_sent)
 /* What a slot said before it was killed counts, also when it left orders unread. */
 Test(slot_protocol, the_last_reports_of_the_dead_are_read)
 {
-	struct slot_report got, report = {.type = SLOT_REPORT_EXITED, .value = 7};
+	struct slot_report got, report = {.type = SLOT_REPORT_EXITED, .value = 7 << 8};
 	bool unread = false;
 
 	cr_assert_eq(slot_report_send(slot_end, &report, true), 0);
@@ -131,7 +137,7 @@ Test(slot_protocol, the_last_reports_of_the_dead_are_read)
 	cr_assert_eq(slot_report_receive(execd_end, &got, &unread), 1);
 	cr_assert(unread);
 	cr_assert_eq(got.type, SLOT_REPORT_EXITED);
-	cr_assert_eq(got.value, 7);
+	cr_assert_eq(got.value, 7 << 8);
 	cr_assert_eq(slot_report_receive(execd_end, &got, NULL), 0);
 }
 
@@ -176,8 +182,80 @@ Test(slot_protocol, reports_that_are_none_are_refused)
 	for (unsigned type = 0; type < 256; type++) {
 		memcpy(bytes, good, sizeof good);
 		bytes[0] = (uint8_t)type;
-		cr_assert_eq(slot_report_decode(bytes, sizeof good, &r) == 0,
-			     type >= SLOT_REPORT_READY && type <= SLOT_REPORT_LAST, "type %u", type);
+		cr_assert(type >= SLOT_REPORT_READY && type <= SLOT_REPORT_LAST
+			      ? true
+			      : slot_report_decode(bytes, sizeof good, &r) == -EPROTO,
+			  "type %u", type);
+	}
+}
+
+static bool taken(struct slot_report r)
+{
+	uint8_t bytes[SLOT_REPORT_SIZE];
+	struct slot_report got;
+
+	slot_report_encode(bytes, &r);
+	return slot_report_decode(bytes, sizeof bytes, &got) == 0;
+}
+
+#define SAYS(...) taken((struct slot_report){__VA_ARGS__})
+
+Test(slot_protocol, a_report_says_what_its_type_can_and_no_more)
+{
+	static const enum slot_report_type silent[] = {SLOT_REPORT_TOOK, SLOT_REPORT_STARTED,
+						       SLOT_REPORT_EMPTY, SLOT_REPORT_PONG};
+
+	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
+		cr_assert(SAYS(silent[i], .value = 0));
+		cr_assert(!SAYS(silent[i], .value = 1), "%u", silent[i]);
+	}
+	for (unsigned type = SLOT_REPORT_READY; type <= SLOT_REPORT_LAST; type++) {
+		cr_assert_eq(SAYS(type, .value = type == SLOT_REPORT_START_FAILED ? 1u << 16 : 0, .pid = 1),
+			     type == SLOT_REPORT_CLONED, "%u", type);
+		cr_assert(type == SLOT_REPORT_EXITED || !SAYS(type, .value = 1u << 16, .by_kill = true));
+	}
+	cr_assert(SAYS(SLOT_REPORT_READY, .value = 1));
+	cr_assert(!SAYS(SLOT_REPORT_READY, .value = 2));
+	cr_assert(SAYS(SLOT_REPORT_STILL_ALIVE, .value = INT32_MAX));
+	cr_assert(!SAYS(SLOT_REPORT_STILL_ALIVE, .value = 1u << 31));
+	cr_assert(!SAYS(SLOT_REPORT_MINDING, .value = UINT32_MAX));
+	cr_assert(!SAYS(SLOT_REPORT_CLONED, .pid = 0));
+	cr_assert(SAYS(SLOT_REPORT_CLONED, .pid = -4095));
+	cr_assert(!SAYS(SLOT_REPORT_CLONED, .pid = -4096));
+}
+
+Test(slot_protocol, the_end_of_a_leader_is_one_of_waitpid)
+{
+	static const uint32_t bad[] = {0x7f,    0x137f,     0xffff,     0x0109,    65,
+				       0x10000, 0x80000000, UINT32_MAX, 0x007fffff};
+
+	for (uint32_t code = 0; code < 256; code++)
+		cr_assert(SAYS(SLOT_REPORT_EXITED, .value = code << 8), "%u", code);
+	for (uint32_t sig = 1; sig <= 64; sig++) {
+		cr_assert(SAYS(SLOT_REPORT_EXITED, .value = sig), "%u", sig);
+		cr_assert(SAYS(SLOT_REPORT_EXITED, .value = sig | 0x80), "%u", sig);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		cr_assert(!SAYS(SLOT_REPORT_EXITED, .value = bad[i]), "%x", bad[i]);
+}
+
+Test(slot_protocol, what_failed_is_a_step_and_an_errno)
+{
+	static const uint32_t bad[] = {0,
+				       2,
+				       OUTCOME_START_VALUE(START_LAST + 1, 2),
+				       OUTCOME_START_VALUE(0xffff, 2),
+				       OUTCOME_START_VALUE(START_EXEC, 4096),
+				       UINT32_MAX};
+
+	cr_assert(SAYS(SLOT_REPORT_WARDEN, .value = 0));
+	for (uint32_t step = START_PIPES; step <= START_LAST; step++) {
+		cr_assert(SAYS(SLOT_REPORT_START_FAILED, .value = OUTCOME_START_VALUE(step, 4095)));
+		cr_assert(SAYS(SLOT_REPORT_WARDEN, .value = OUTCOME_START_VALUE(step, 1)));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		cr_assert(!SAYS(SLOT_REPORT_START_FAILED, .value = bad[i]), "%x", bad[i]);
+		cr_assert(bad[i] == 0 || !SAYS(SLOT_REPORT_WARDEN, .value = bad[i]), "%x", bad[i]);
 	}
 }
 

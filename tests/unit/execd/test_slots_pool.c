@@ -55,7 +55,9 @@ static void prepare(void)
 	slot->source.fd = ours;
 	slot->place = POOL_TAKEN;
 	slot->pid = process;
+	slot->ready = true;
 	slot->running = true;
+	slot->said = POOL_SAID_NOTHING;
 }
 
 static void end(void)
@@ -78,6 +80,7 @@ static void give_command(void)
 		run.fds[i] = null;
 	run.bytes = (const uint8_t *)"true";
 	run.size = 4;
+	slot->missing = 4;
 	cr_assert_eq(pool_send(slot, &run), 0);
 }
 
@@ -136,6 +139,7 @@ Test(slots_pool, holds_pings_back_behind_a_command_without_an_answer)
 							  .bytes = (const uint8_t *)"true",
 							  .size = 4}),
 		     0);
+	slot->missing = 0;
 	cr_assert_eq(next_order(), SLOT_ORDER_PIECE);
 	pass_interval();
 	cr_assert_eq(next_order(), 0, "a ping behind the rest of a command");
