@@ -253,7 +253,8 @@ static void refuse_heir(const struct exec *e)
 static void abandon(struct exec *e)
 {
 	log_error("kill not proven", LOG_U64("req_id", e->req_id), LOG_I64("slot", e->slot),
-		  LOG_U64("alive", e->alive), LOG_U64("after_ms", life.proof_ms));
+		  e->alive == SLOT_COUNT_UNKNOWN ? LOG_STR("alive", "unknown") : LOG_U64("alive", e->alive),
+		  LOG_U64("after_ms", life.proof_ms));
 	life.counters->unproven++;
 	slots_abandon((unsigned)e->slot);
 	refuse_heir(e);

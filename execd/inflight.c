@@ -1,6 +1,7 @@
 #include "execd/inflight.h"
 
 #include "common/fd.h"
+#include "execd/slots.h"
 
 #include <stddef.h>
 
@@ -27,6 +28,7 @@ struct exec *inflight_add(uint64_t req_id)
 	    .req_id = req_id,
 	    .state = EXEC_WAITING,
 	    .slot = INFLIGHT_NO_SLOT,
+	    .alive = SLOT_COUNT_UNKNOWN,
 	    .pipes = {-1, -1, -1},
 	};
 	return &entries[i];

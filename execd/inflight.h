@@ -37,7 +37,7 @@ struct exec {
 	uint32_t stdin_len;
 	uint32_t tries;   /* slots that were lost before they had read its command */
 	uint32_t given;   /* bytes of the command that the slot has */
-	uint32_t alive;   /* processes that a kill had not reached at the last count */
+	uint32_t alive;   /* processes that a kill had not reached at the last count, or SLOT_COUNT_UNKNOWN */
 	int slot;         /* or INFLIGHT_NO_SLOT */
 	int pipes[3];     /* our ends until netd has them, else -1 */
 	uint8_t owed;     /* enum exec_owed bits */

@@ -31,6 +31,9 @@ struct slots_plan {
 
 void slots_plan(const struct config *config, struct slots_plan *ret);
 
+/* A count of processes that could not be made: not none. */
+#define SLOT_COUNT_UNKNOWN UINT32_MAX
+
 enum slot_event_kind {
 	SLOT_TOOK,          /* the piece of the command given last is taken; more is wanted (slots_command) */
 	SLOT_STARTED,       /* bash was executed */

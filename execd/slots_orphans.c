@@ -75,11 +75,11 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 		tell(SLOT_EMPTY, 0);
 		return;
 	}
-	if (found < 0)
-		log_error("orphans cannot be found", LOG_ERR(found));
 	if (now_ms - orphans.told_ms >= STILL_ALIVE_MS) {
 		orphans.told_ms = now_ms;
-		tell(SLOT_STILL_ALIVE, found < 0 ? 0 : (uint32_t)found);
+		if (found < 0)
+			log_error("orphans cannot be found", LOG_ERR(found));
+		tell(SLOT_STILL_ALIVE, found < 0 ? SLOT_COUNT_UNKNOWN : (uint32_t)found);
 	}
 	loop_timer_set(pool.loop, timer, now_ms + orphans.sweep.again_ms);
 }

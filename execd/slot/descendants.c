@@ -41,9 +41,23 @@ static struct walk {
 	unsigned count;
 	unsigned looked;     /* at others' children */
 	unsigned recorded;   /* in found */
+	int missed;          /* -errno of what could not be read though it may be there */
 	struct known parent; /* whose children are being read */
+	int parent_fd;       /* its pidfd; -1 for root and own children */
 	struct known found[DESCENDANTS_MAX];
 } walk;
+
+static bool is_gone(int err)
+{
+	return err == -ENOENT || err == -ESRCH;
+}
+
+/* What cannot be read is not what is not there: no descriptors, no memory, no right. */
+static void miss(int err)
+{
+	if (err < 0 && !is_gone(err) && walk.missed == 0)
+		walk.missed = err;
+}
 
 static bool is_digit(char c)
 {
@@ -119,43 +133,58 @@ static bool read_stat(pid_t pid, struct descendants_stat *ret)
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof text);
+	n = fd < 0 ? -1 : read(fd, text, sizeof text);
+	if (n < 0)
+		miss(-errno);
 	return n > 0 && descendants_parse_stat(text, (size_t)n, ret);
+}
+
+/* -1: it is gone, or nobody here gets one. Where that is the rule nothing is missed by it: orphans come to us
+ * all the same. */
+static int open_pidfd(pid_t pid, bool *ret_gone)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	*ret_gone = fd < 0 && (errno == ESRCH || errno == EINVAL || errno == ENOENT);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		miss(-errno);
+	return fd;
 }
 
 /* Of the process that a pidfd holds: never given to another while the system runs; 0 where the kernel has one
  * inode for all pidfds. */
 static unsigned long long pidfd_id(int pidfd)
 {
+	static enum { UNKNOWN, UNIQUE, ONE_FOR_ALL } inodes;
 	struct statfs fs;
 	struct stat st;
 
-	if (pidfd < 0 || fstatfs(pidfd, &fs) < 0 || fs.f_type != PIDFS || fstat(pidfd, &st) < 0)
+	if (pidfd < 0)
 		return 0;
-	return st.st_ino;
+	if (inodes == UNKNOWN && fstatfs(pidfd, &fs) == 0)
+		inodes = fs.f_type == PIDFS ? UNIQUE : ONE_FOR_ALL;
+	return inodes == UNIQUE && fstat(pidfd, &st) == 0 ? st.st_ino : 0;
 }
 
-/* Still the process that was found under this number. */
-static bool is_same(const struct known *k)
+/* Whether the pidfd is of the process that was found under this number. */
+static bool is_same(const struct known *k, int pidfd)
 {
 	struct descendants_stat stat;
-	unsigned long long id;
-	FD_CLOSE int fd = -1;
+	unsigned long long id = pidfd_id(pidfd);
 
-	if (k->id == 0)
-		return true;
-	fd = (int)syscall(SYS_pidfd_open, k->pid, 0);
-	id = pidfd_id(fd);
 	if (id != 0)
 		return id == k->id;
-	return fd >= 0 && read_stat(k->pid, &stat) && stat.started == k->id;
+	return pidfd >= 0 && read_stat(k->pid, &stat) && stat.started == k->id;
 }
 
 static bool is_held(int pidfd)
 {
 	return pidfd >= 0 && (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno != ESRCH);
+}
+
+static bool parent_is_held(void)
+{
+	return walk.parent.id == 0 || is_held(walk.parent_fd);
 }
 
 /* What there is no room for is visited all the same, only not descended to. */
@@ -179,12 +208,12 @@ static void found_own(pid_t pid)
 
 static void found_other(pid_t pid)
 {
-	FD_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	bool refused = fd < 0 && errno != ESRCH && errno != EINVAL && errno != ENOENT;
+	bool gone;
+	FD_CLOSE int fd = open_pidfd(pid, &gone);
 	struct descendant d = {.pid = pid, .pidfd = fd};
 	struct descendants_stat stat;
 
-	if (walk.looked++ >= walk.max || (fd < 0 && !refused))
+	if (walk.looked++ >= walk.max || gone)
 		return;
 	if (!read_stat(pid, &stat) || stat.zombie)
 		return;
@@ -194,7 +223,7 @@ static void found_other(pid_t pid)
 		return;
 	/* In this order: the parent named is the one that lives now, so what was read is below it, and what
 	 * was read is of the process that the pidfd holds. */
-	if (!d.own_child && (refused || stat.parent != walk.parent.pid || !is_same(&walk.parent)))
+	if (!d.own_child && (fd < 0 || stat.parent != walk.parent.pid || !parent_is_held()))
 		return;
 	if (d.own_child || is_held(fd)) {
 		unsigned long long id = pidfd_id(fd);
@@ -211,7 +240,7 @@ static void found(pid_t pid)
 		found_other(pid);
 }
 
-static void read_children(int task, const char *tid)
+static int read_children(int task, const char *tid)
 {
 	char path[PROC_PATH], text[CHILDREN_READ];
 	pid_t pids[CHILDREN_READ / 2];
@@ -222,13 +251,13 @@ static void read_children(int task, const char *tid)
 	snprintf(path, sizeof path, "%.20s/children", tid);
 	fd = openat(task, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return;
+		return -errno;
 	do {
 		size_t count, size;
 
 		n = read(fd, text + have, sizeof text - have);
 		if (n < 0)
-			return;
+			return -errno;
 		size = have + (size_t)n;
 		count = descendants_parse_children(text, size, n == 0, pids, CHILDREN_READ / 2, &rest);
 		memmove(text, text + size - rest, rest);
@@ -236,6 +265,7 @@ static void read_children(int task, const char *tid)
 		for (size_t i = 0; i < count; i++)
 			found(pids[i]);
 	} while (n > 0);
+	return 0;
 }
 
 static int open_task(pid_t pid)
@@ -270,7 +300,7 @@ static int each_thread(int task, void (*visit)(int task, const char *tid, void *
 static void visit_children(int task, const char *tid, void *owner)
 {
 	(void)owner;
-	read_children(task, tid);
+	miss(read_children(task, tid));
 }
 
 static int each_child(pid_t pid)
@@ -280,6 +310,18 @@ static int each_child(pid_t pid)
 	return task < 0 ? task : each_thread(task, visit_children, NULL);
 }
 
+/* Of one that was found, if it is still the same. */
+static void walk_below(const struct known *k)
+{
+	bool gone = false;
+	FD_CLOSE int fd = k->id == 0 ? -1 : open_pidfd(k->pid, &gone);
+
+	walk.parent = *k;
+	walk.parent_fd = fd;
+	if (k->id == 0 || (is_same(k, fd) && is_held(fd)))
+		miss(each_child(k->pid));
+}
+
 int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 		     void (*visit)(const struct descendant *d, void *owner), void *owner)
 {
@@ -287,20 +329,43 @@ int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 
 	walk.root = root;
 	walk.parent = (struct known){.pid = root};
+	walk.parent_fd = -1;
 	walk.spare = spare;
 	walk.visit = visit;
 	walk.owner = owner;
 	walk.max = max < DESCENDANTS_MAX ? max : DESCENDANTS_MAX;
 	walk.count = walk.looked = walk.recorded = 0;
+	walk.missed = 0;
 	err = each_child(root);
 	if (err < 0)
 		return err;
-	for (unsigned at = 0; at < walk.recorded; at++) {
-		walk.parent = walk.found[at];
-		if (is_same(&walk.parent))
-			each_child(walk.parent.pid);
+	for (unsigned at = 0; at < walk.recorded; at++)
+		walk_below(&walk.found[at]);
+	return walk.missed < 0 ? walk.missed : (int)walk.count;
+}
+
+/* For one that was found: whether it is still there; its pidfd, if that is how it is known. */
+static bool find_again(const struct known *k, int *ret_fd)
+{
+	bool gone;
+
+	*ret_fd = -1;
+	if (k->id == 0)
+		return true;
+	*ret_fd = open_pidfd(k->pid, &gone);
+	return is_same(k, *ret_fd) && is_held(*ret_fd);
+}
+
+void descendants_back(void (*visit)(const struct descendant *d, void *owner), void *owner)
+{
+	for (unsigned at = walk.recorded; at > 0; at--) {
+		const struct known *k = &walk.found[at - 1];
+		FD_CLOSE int fd = -1;
+
+		if (find_again(k, &fd))
+			visit(&(struct descendant){.pid = k->pid, .pidfd = fd, .own_child = k->id == 0},
+			      owner);
 	}
-	return (int)walk.count;
 }
 
 struct thread_visit {

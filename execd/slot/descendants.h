@@ -27,9 +27,15 @@ struct descendant {
 /* Calls visit (NULL: none) for each descendant of root, at once when it is found: all own children of the
  * caller, zombies among them, and of the others those that are none, at most max looked at. A child of root
  * for which spare says true is left out, with all below it; NULL: none. Their number, or -errno when /proc
- * has nothing on root. */
+ * has nothing on root, or when something could not be read for another reason than that it is gone: then
+ * there may be more than was visited, and 0 would be a lie. */
 int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 		     void (*visit)(const struct descendant *d, void *owner), void *owner);
+
+/* Calls visit again for each that the last walk found (the first DESCENDANTS_MAX, or max, of them) and that
+ * is still there, the last found first: children before their parents. The caller has reaped nothing since.
+ */
+void descendants_back(void (*visit)(const struct descendant *d, void *owner), void *owner);
 
 /* Calls visit for each thread id of d, which it had when that was read. 0 or -errno; -ESRCH: d is gone. */
 int descendants_threads(const struct descendant *d, void (*visit)(pid_t tid, void *owner), void *owner);

@@ -273,7 +273,7 @@ static uint32_t count_below(void)
 {
 	int count = descendants_walk(getpid(), NULL, DESCENDANTS_MAX, NULL, NULL);
 
-	return count < 0 ? 0 : (uint32_t)count;
+	return count < 0 ? SLOT_COUNT_UNKNOWN : (uint32_t)count;
 }
 
 static void kill_once(uint64_t now)

@@ -249,6 +249,31 @@ Test(slots_faults, the_sweep_spares_netd)
 	rig_stop();
 }
 
+/* What execd cannot read is no proof that there is nothing. */
+Test(slots_faults, orphans_are_not_told_dead_while_they_cannot_be_read)
+{
+	pid_t leader, pid, escapee;
+	struct rlimit files, one_more;
+	unsigned slot;
+	int lowest;
+
+	start(true);
+	slot = run_with_escapee("sleep 1000", &leader, &pid, &escapee);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	send_signal(pid, SIGKILL);
+	rig_until(slot, SLOT_DIED);
+	lowest = dup(0);
+	close(lowest);
+	one_more = (struct rlimit){(rlim_t)lowest + 1, files.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+	rig_until(slot, SLOT_STILL_ALIVE);
+	cr_expect(!rig_has(slot, SLOT_EMPTY));
+	cr_expect(lives(escapee));
+	cr_expect_eq(rig_execs[slot].count, SLOT_COUNT_UNKNOWN);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	until_replaced(slot, leader, escapee);
+}
+
 static off_t size_of(const char *path)
 {
 	struct stat st;

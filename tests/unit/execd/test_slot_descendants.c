@@ -3,10 +3,12 @@
 #include "tests/lib/bound.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,4 +156,38 @@ Test(slot_descendants, walks_all_but_what_is_spared)
 	waitpid(a, NULL, 0);
 	waitpid(b, NULL, 0);
 	cr_assert_lt(descendants_walk(a, NULL, DESCENDANTS_MAX, NULL, NULL), 0);
+}
+
+/* However many descriptors are left, from none to enough for all: never fewer processes than there are. */
+Test(slot_descendants, counts_no_fewer_where_descriptors_run_out)
+{
+	unsigned complete = 0;
+	struct rlimit files;
+	rlim_t lowest;
+	char c;
+	int p[2];
+	pid_t a;
+
+	cr_assert_eq(pipe(p), 0);
+	a = family(p[1]);
+	cr_assert_gt(a, 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(read(p[0], &c, 1), 1);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	lowest = (rlim_t)dup(p[0]);
+	close((int)lowest);
+	for (rlim_t more = 0; more < 8; more++) {
+		struct rlimit few = {lowest + more, files.rlim_max};
+		int count;
+
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		count = descendants_walk(getpid(), NULL, DESCENDANTS_MAX, NULL, NULL);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+		cr_expect(count == 3 || count == -EMFILE, "%d with %llu more", count,
+			  (unsigned long long)more);
+		complete += count == 3;
+	}
+	cr_expect(complete > 0 && complete < 8, "%u", complete);
+	kill(a, SIGKILL);
+	waitpid(a, NULL, 0);
 }
