@@ -9,16 +9,10 @@
 #include <unistd.h>
 
 #define BIND_FROM   1u /* passes before that found no fewer */
-#define STOP_FROM   1u /* passes before */
-#define IDLE_FROM   8u /* passes before that found more */
-#define FIRST_MAX   512u
 #define WAIT_MAX_MS 50u
 
 struct pass {
-	bool idle;
 	bool bind;
-	bool stop;
-	bool kill;
 	cpu_set_t cpu;
 };
 
@@ -48,7 +42,7 @@ static void send(const struct descendant *d, int sig)
 		syscall(SYS_pidfd_send_signal, d->pidfd, sig, NULL, 0);
 }
 
-static void visit(const struct descendant *d, void *owner)
+static void hold(const struct descendant *d, void *owner)
 {
 	static const struct rlimit none = {0, 0};
 	struct pass *pass = owner;
@@ -56,14 +50,15 @@ static void visit(const struct descendant *d, void *owner)
 
 	if (d->own_child)
 		keyed_limit(d->pid, RLIMIT_NPROC, &none);
+	send(d, SIGSTOP);
 	if (pass->bind)
 		descendants_threads(d, bind_thread, &v);
-	if (d->own_child && pass->idle)
-		keyed_class(d->pid, SCHED_IDLE);
-	if (pass->kill)
-		send(d, SIGKILL);
-	else if (pass->stop)
-		send(d, SIGSTOP);
+}
+
+static void finish(const struct descendant *d, void *owner)
+{
+	(void)owner;
+	send(d, SIGKILL);
 }
 
 void sweep_begin(struct sweep *sweep, pid_t root, bool (*spare)(pid_t child))
@@ -88,34 +83,28 @@ static void bind_self(struct sweep *sweep, struct pass *pass, cpu_set_t *ret_bef
  */
 static unsigned next_wait(const struct sweep *sweep, int found)
 {
-	if (sweep->passes == 0 || found > sweep->found)
+	if (found >= 0 && (sweep->passes == 0 || found > sweep->found))
 		return 0;
-	if (found == sweep->found)
+	if (found >= 0 && found == sweep->found)
 		return sweep->again_ms < WAIT_MAX_MS / 10 ? sweep->again_ms + 1 : WAIT_MAX_MS / 10;
 	return sweep->again_ms * 2 < WAIT_MAX_MS ? sweep->again_ms * 2 + 1 : WAIT_MAX_MS;
 }
 
 int sweep_pass(struct sweep *sweep, unsigned max)
 {
-	struct pass pass = {.idle = sweep->grew >= IDLE_FROM, .stop = sweep->passes >= STOP_FROM};
+	struct pass pass = {.bind = false};
 	cpu_set_t before;
 	int found;
 
 	if (sweep->stayed >= BIND_FROM)
 		bind_self(sweep, &pass, &before);
-	/* Those that fork when their parent dies, or into the room that it leaves, must not be able to before
-	 * the first one dies. */
-	found = descendants_walk(sweep->root, sweep->spare, max < FIRST_MAX ? max : FIRST_MAX, visit, &pass);
-	pass.kill = true;
-	if (found > 0)
-		found = descendants_walk(sweep->root, sweep->spare, max, visit, &pass);
+	found = descendants_walk(sweep->root, sweep->spare, max, hold, &pass);
+	descendants_back(finish, NULL);
 	if (pass.bind)
 		sched_setaffinity(0, sizeof before, &before);
-	if (sweep->passes > 0) {
-		sweep->stayed += found >= sweep->found;
-		sweep->grew += found > sweep->found;
-	}
 	sweep->again_ms = next_wait(sweep, found);
+	if (sweep->passes > 0)
+		sweep->stayed += found >= sweep->found;
 	sweep->passes++;
 	sweep->found = found;
 	return found;

@@ -44,7 +44,7 @@ static struct slot {
 	bool minding;
 	bool orphaned; /* execd is gone */
 	bool told_minding;
-	pid_t leader;
+	pid_t leader; /* 0: reaped, and its number no longer its own */
 	int theirs[3];
 	int readers[2];
 	uint64_t alive_at_ms;
@@ -86,6 +86,9 @@ static void begin_kill(void)
 	if (slot.killing)
 		return;
 	slot.killing = true;
+	/* All of its group in one pass of the kernel, which no fork outruns. */
+	if (slot.leader > 0)
+		kill(-slot.leader, SIGKILL);
 	slot.kill_at_ms = now;
 	slot.alive_at_ms = now + STILL_ALIVE_MS;
 	sweep_begin(&slot.sweep, getpid(), NULL);
@@ -255,7 +258,10 @@ static bool reap(void)
 			return errno == ECHILD;
 		if (pid == 0)
 			return false;
-		if (reap_is_exit(pid, status) && pid == slot.leader && slot.state == RUNNING)
+		if (!reap_is_exit(pid, status) || pid != slot.leader)
+			continue;
+		slot.leader = 0;
+		if (slot.state == RUNNING)
 			on_leader_exit(status);
 	}
 	return false;

@@ -1,10 +1,15 @@
 #include "tests/lib/cgroup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define CLEAN_TRIES   200
+#define CLEAN_REST_US 10000
 
 static bool write_file(const char *folder, int folder_size, const char *file, const char *text)
 {
@@ -22,7 +27,7 @@ static bool write_file(const char *folder, int folder_size, const char *file, co
 
 static bool enter(struct cgroup *ret, const char *root, const char *limit, const char *value)
 {
-	int size = snprintf(ret->folder, sizeof ret->folder, "%s/worker-test-%d", root, getpid());
+	int size = snprintf(ret->folder, sizeof ret->folder, "%s/worker-test-%.3s-%d", root, limit, getpid());
 
 	if (mkdir(ret->folder, 0755) < 0)
 		return false;
@@ -44,10 +49,54 @@ bool cgroup_enter_pids(struct cgroup *ret, const char *count)
 	       enter(ret, "/sys/fs/cgroup", "pids.max", count);
 }
 
-bool cgroup_leave(const struct cgroup *cgroup)
+bool cgroup_enter_cpu(struct cgroup *ret)
+{
+	return enter(ret, "/sys/fs/cgroup/cpu", "cpu.shares", "262144");
+}
+
+static bool go_out(const struct cgroup *cgroup)
 {
 	const char *end = strrchr(cgroup->folder, '/');
 
-	return write_file(cgroup->folder, (int)(end - cgroup->folder), "cgroup.procs", "0") &&
-	       rmdir(cgroup->folder) == 0;
+	return write_file(cgroup->folder, (int)(end - cgroup->folder), "cgroup.procs", "0");
+}
+
+/* CHILD */
+static _Noreturn void clean(int alive, const struct cgroup *const *cgroups)
+{
+	char c;
+
+	for (int i = 0; cgroups[i]; i++)
+		go_out(cgroups[i]);
+	(void)!read(alive, &c, 1);
+	for (int tries = 0; *cgroups && tries < CLEAN_TRIES; tries++) {
+		while (*cgroups && (rmdir((*cgroups)->folder) == 0 || errno != EBUSY))
+			cgroups++;
+		usleep(CLEAN_REST_US);
+	}
+	_exit(0);
+}
+
+bool cgroup_keep_clean(const struct cgroup *const *cgroups)
+{
+	int p[2], status;
+	pid_t pid;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		close(p[1]);
+		pid = fork();
+		if (pid == 0)
+			clean(p[0], cgroups);
+		_exit(pid < 0);
+	}
+	close(p[0]); /* the other end is closed by our death */
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+bool cgroup_leave(const struct cgroup *cgroup)
+{
+	return go_out(cgroup) && rmdir(cgroup->folder) == 0;
 }

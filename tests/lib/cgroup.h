@@ -13,6 +13,14 @@ struct cgroup {
 bool cgroup_enter_memory(struct cgroup *ret, const char *bytes);
 bool cgroup_enter_pids(struct cgroup *ret, const char *count);
 
+/* One for the processor, too, in which the system makes no autogroups: all that runs in it shares by the
+ * head, and gets far more than what runs beside it. */
+bool cgroup_enter_cpu(struct cgroup *ret);
+
+/* A child of nobody's, which removes it (NULL: none) once this process and all else in it is gone: for who
+ * gives up the right to. False when that cannot be. */
+bool cgroup_keep_clean(const struct cgroup *const *cgroups);
+
 /* Moves this process out and removes it. False while something else is in it. */
 bool cgroup_leave(const struct cgroup *cgroup);
 

@@ -25,6 +25,7 @@ static const struct {
     {"setsid", "setsid -f setsid -f setsid -f setsid -f $H plain $F"},
     {"alias", "(exec -a '[kworker/u8:3]' $H plain $F)"},
     {"caged", "HOSTILE_BOUND=1 $H refill $F"},
+    {"tireless-alone", "HOSTILE_SETSID=1 $H tireless $F"},
 };
 
 static unsigned count_marks(const char *path)
@@ -85,11 +86,11 @@ static void make_file(char path[64])
 	close(fd);
 }
 
-static void until_alive(const char *path, unsigned slot)
+static void until_marks(const char *path, unsigned slot, unsigned marks)
 {
 	uint64_t end = clock_now_ms() + RIG_WAIT_MS;
 
-	while (count_marks(path) == 0) {
+	while (count_marks(path) < marks) {
 		cr_assert(clock_now_ms() < end, "the shape does not start: %s", rig_execs[slot].err);
 		rig_pass();
 	}
@@ -119,7 +120,7 @@ void shapes_run(const char *shape, bool by_exit, struct shapes_result *ret)
 	make_file(path);
 	write_command(command, sizeof command, shape, path, by_exit);
 	slot = rig_run_open(command);
-	until_alive(path, slot);
+	until_marks(path, slot, strncmp(shape, "tireless", 8) == 0 ? SHAPES_TIRELESS : 1);
 	rig_for(60);
 	ret->marks = count_marks(path);
 	from = clock_now_us();
@@ -134,6 +135,7 @@ void shapes_run(const char *shape, bool by_exit, struct shapes_result *ret)
 	rig_for(30);
 	ret->marks_after = count_marks(path) - ret->marks_after;
 	ret->wait_status = rig_execs[slot].wait_status;
+	ret->still_alive = rig_execs[slot].still_alive;
 	memcpy(ret->order, rig_execs[slot].order, sizeof ret->order);
 	rig_release(slot);
 	unlink(path);

@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* NULL-ended. One more, "caged", is a bomb for a cgroup that bounds it. */
+/* NULL-ended. Three more, "caged", "tireless" and "tireless-alone", are bombs for a cgroup that bounds them;
+ * the last two are killed once so many of them live. */
+#define SHAPES_TIRELESS 80u
 extern const char *const shapes_names[];
 
 struct shapes_result {
@@ -15,6 +17,7 @@ struct shapes_result {
 	unsigned marks;       /* records before the kill: the shape was alive */
 	unsigned survivors;   /* processes that live after SLOT_EMPTY */
 	unsigned marks_after; /* records that came after it */
+	unsigned still_alive; /* seconds without a proof */
 	int wait_status;
 	char order[64];
 };

@@ -208,6 +208,23 @@ static void refill(void)
 	stay();
 }
 
+/* A bomb that a cgroup holds down, without any rest: whoever kills it has to compete with all of it for the
+ * processor. HOSTILE_SETSID: each in a session of its own. */
+static void tireless(void)
+{
+	bool alone = getenv("HOSTILE_SETSID");
+
+	mark();
+	for (;;) {
+		if (fork() == 0) {
+			if (alone)
+				setsid();
+			mark();
+		}
+		check_end();
+	}
+}
+
 /* Every link by vfork and a fresh exec. */
 static void vforks(void)
 {
@@ -363,12 +380,13 @@ static const struct {
 	void (*run)(void);
 	bool away; /* in the background, in a session of its own */
 } shapes[] = {
-    {"plain", plain, false},     {"daemon", plain, true},        {"stopped", stopped, true},
-    {"immune", immune, true},    {"renamed", renamed, true},     {"swarm", swarm, true},
-    {"tight", tight, true},      {"bomb", bomb, true},           {"vforks", vforks, true},
-    {"threads", threads, true},  {"guardians", guardians, true}, {"reaper", reaper, true},
-    {"brother", brother, false}, {"lowly", lowly, true},         {"flights", flights, false},
-    {"refill", refill, true},    {"held", held, true},           {"setsids", setsids, false},
+    {"plain", plain, false},       {"daemon", plain, true},        {"stopped", stopped, true},
+    {"immune", immune, true},      {"renamed", renamed, true},     {"swarm", swarm, true},
+    {"tight", tight, true},        {"bomb", bomb, true},           {"vforks", vforks, true},
+    {"threads", threads, true},    {"guardians", guardians, true}, {"reaper", reaper, true},
+    {"brother", brother, false},   {"lowly", lowly, true},         {"flights", flights, false},
+    {"refill", refill, true},      {"held", held, true},           {"setsids", setsids, false},
+    {"tireless", tireless, false},
 };
 
 int main(int argc, char **argv)

@@ -120,7 +120,7 @@ static _Noreturn void be_sweeper(void)
 		usleep(50);
 	raise(SIGSTOP);
 	sweep_begin(&sweep, getpid(), NULL);
-	sweep.stayed = sweep.grew = 100;
+	sweep.stayed = 100;
 	sweep.passes = 1;
 	sweep_pass(&sweep, DESCENDANTS_MAX);
 	sweep_pass(&sweep, DESCENDANTS_MAX);
