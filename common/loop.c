@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -70,6 +71,45 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
 		loop->timers = timer->next;
 	if (timer->next)
 		timer->next->prev = timer->prev;
+}
+
+#define WATCH_TICKS 10u
+
+static void next_tick(struct loop_watch *w, uint64_t now_ms)
+{
+	if (w->tick_ms > w->left_ms)
+		w->tick_ms = w->left_ms;
+	loop_timer_set(w->loop, &w->timer, now_ms + w->tick_ms);
+}
+
+static void on_tick(struct loop_timer *timer, uint64_t now_ms)
+{
+	struct loop_watch *w = timer->owner;
+	struct pollfd p = {.fd = w->fd, .events = POLLIN};
+
+	w->left_ms -= w->tick_ms;
+	if (w->left_ms == 0 && poll(&p, 1, 0) == 1)
+		w->left_ms = w->tick_ms;
+	if (w->left_ms == 0)
+		w->silent(w, now_ms);
+	else
+		next_tick(w, now_ms);
+}
+
+void loop_watch_set(struct loop *loop, struct loop_watch *watch, uint32_t ms)
+{
+	watch->loop = loop;
+	watch->timer.fire = on_tick;
+	watch->timer.owner = watch;
+	watch->left_ms = ms > 0 ? ms : 1;
+	watch->tick_ms = (watch->left_ms + WATCH_TICKS - 1) / WATCH_TICKS;
+	next_tick(watch, clock_now_ms());
+}
+
+void loop_watch_stop(struct loop_watch *watch)
+{
+	if (watch->loop)
+		loop_timer_stop(watch->loop, &watch->timer);
 }
 
 static struct loop_timer *earliest(const struct loop *loop)

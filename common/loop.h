@@ -48,6 +48,23 @@ void loop_del(struct loop *loop, struct loop_source *source);
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms);
 void loop_timer_stop(struct loop *loop, struct loop_timer *timer);
 
+/* Waits for a sign of life, in ticks of its own: however far the clock has jumped, while this process or the
+ * machine was stopped, one tick is over, and the other side gets the rest of the time to say what it was kept
+ * from saying. And what has said something that is not read yet is not silent. */
+struct loop_watch {
+	void (*silent)(struct loop_watch *watch, uint64_t now_ms);
+	void *owner;
+	int fd; /* what is listened to; below 0: nothing that can be looked at */
+	struct loop *loop;
+	struct loop_timer timer;
+	uint32_t tick_ms;
+	uint32_t left_ms;
+};
+
+/* Starts, or starts anew, with ms to go. silent, owner and fd are the caller's to set before. */
+void loop_watch_set(struct loop *loop, struct loop_watch *watch, uint32_t ms);
+void loop_watch_stop(struct loop_watch *watch); /* harmless where it was never set */
+
 /* One pass: waits until something is ready, the next timer, or max_wait_ms (below 0: no bound), then calls
  * ready for each source and fire for each timer due. 0 or -errno (EINTR counts as an empty pass). */
 int loop_pass(struct loop *loop, int max_wait_ms);

@@ -42,7 +42,7 @@ static struct {
 	bool due;            /* the wait is over, the old process is not */
 	uint8_t close_class; /* as CLOSED said, 0: it said nothing */
 	struct loop_timer redial;
-	struct loop_timer watch; /* ALIVE is missing, or the process does not end */
+	struct loop_watch watch; /* ALIVE is missing, or the process does not end */
 } np = {.null_fd = -1};
 
 static void dial(void);
@@ -60,9 +60,9 @@ void netd_proc_kill(void)
 		kill(np.pid, SIGKILL);
 }
 
-static void on_watch(struct loop_timer *timer, uint64_t now_ms)
+static void on_watch(struct loop_watch *watch, uint64_t now_ms)
 {
-	(void)timer;
+	(void)watch;
 	(void)now_ms;
 	if (records_is_open()) {
 		lose(np.pid > 0 ? "silence" : "its end outlived it");
@@ -74,9 +74,11 @@ static void on_watch(struct loop_timer *timer, uint64_t now_ms)
 	netd_proc_kill();
 }
 
+/* What a dead netd has sent is no sign of life, nor is what somebody sends who holds its end. */
 static void watch_for(uint32_t ms)
 {
-	loop_timer_set(np.loop, &np.watch, clock_now_ms() + ms);
+	np.watch.fd = np.pid > 0 ? records_fd() : -1;
+	loop_watch_set(np.loop, &np.watch, ms);
 }
 
 /* What a dead netd sent, or somebody who holds its end, gives no time. */
@@ -291,7 +293,7 @@ int netd_proc_init(struct loop *loop, const struct config *config, struct config
 	np.ping_ms = LIMIT_PING_MS;
 	np.view.last_close = "none";
 	np.redial.fire = on_redial;
-	np.watch.fire = on_watch;
+	np.watch.silent = on_watch;
 	backoff_init(&np.backoff, seed);
 	np.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (np.null_fd < 0)
@@ -332,7 +334,7 @@ bool netd_proc_reap(pid_t pid, int wait_status)
 	slots_spare(0);
 	if (np.suspect)
 		slots_sweep();
-	loop_timer_stop(np.loop, &np.watch);
+	loop_watch_stop(&np.watch);
 	/* Its last records may still be in the channel: the loop reads them, then the end of file, which does
 	 * not come where it left a child that holds its end. */
 	if (records_is_open()) {

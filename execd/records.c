@@ -80,6 +80,11 @@ bool records_is_open(void)
 	return self.open;
 }
 
+int records_fd(void)
+{
+	return self.open ? self.source.fd : -1;
+}
+
 uint64_t records_frames(void)
 {
 	return self.frames;

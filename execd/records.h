@@ -29,6 +29,7 @@ int records_open(struct loop *loop, int fd, const struct records_events *events,
 void records_close(void);
 
 bool records_is_open(void);
+int records_fd(void); /* to poll only; -1: closed */
 
 /* ServerFrames (EXEC and ABORT records) since the last records_open; kept after the channel is closed. A
  * connection that brought one resets the backoff (contract.md 10). */

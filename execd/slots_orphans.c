@@ -11,6 +11,7 @@
 
 #define PASS_MAX       256u
 #define STILL_ALIVE_MS 1000u
+#define WAIT_LOOK_MS   20u /* between two looks at the most: what is longer, all of us were stopped for */
 
 static struct {
 	struct loop_timer timer;
@@ -18,7 +19,9 @@ static struct {
 	bool looking;
 	bool lost_patience; /* with the warden */
 	uint64_t told_ms;
-	uint64_t waiting_ms; /* since when, for slots that were asked for; 0: not */
+	bool waiting;       /* for slots that were asked for */
+	uint64_t looked_ms; /* while waiting: when it was looked last */
+	uint32_t waited_ms; /* while waiting: so far */
 } orphans;
 
 static bool is_known(pid_t pid)
@@ -43,18 +46,20 @@ static void tell(enum slot_event_kind kind, uint32_t count)
  * warden that keeps us waiting is ended, and with it what it was asked for. */
 static bool wait_for_asked(uint64_t now_ms)
 {
-	uint64_t waited = orphans.waiting_ms != 0 ? now_ms - orphans.waiting_ms : 0;
+	uint64_t passed = orphans.waiting ? now_ms - orphans.looked_ms : 0;
 
-	if (pool_asked() == 0 || waited >= 2 * LIMIT_WARDEN_SILENT_MS) {
-		orphans.waiting_ms = 0;
-		orphans.lost_patience = false;
+	orphans.looked_ms = now_ms;
+	orphans.waited_ms += (uint32_t)(passed < WAIT_LOOK_MS ? passed : WAIT_LOOK_MS);
+	if (pool_asked() == 0 || orphans.waited_ms >= 2 * LIMIT_WARDEN_SILENT_MS) {
+		orphans.waiting = orphans.lost_patience = false;
+		orphans.waited_ms = 0;
 		return false;
 	}
-	if (orphans.waiting_ms == 0)
-		orphans.waiting_ms = now_ms;
-	if (waited >= LIMIT_WARDEN_SILENT_MS && !orphans.lost_patience) {
+	orphans.waiting = true;
+	if (orphans.waited_ms >= LIMIT_WARDEN_SILENT_MS && !orphans.lost_patience) {
 		orphans.lost_patience = true;
-		log_warn("warden does not answer", LOG_I64("pid", warden_pid()), LOG_U64("ms", waited));
+		log_warn("warden does not answer", LOG_I64("pid", warden_pid()),
+			 LOG_U64("ms", orphans.waited_ms));
 		warden_kill();
 	}
 	return true;
@@ -99,7 +104,7 @@ void orphans_look(void)
 
 bool orphans_wait(void)
 {
-	return orphans.waiting_ms != 0;
+	return orphans.waiting;
 }
 
 bool orphans_left(void)

@@ -371,6 +371,7 @@ static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
 		if (pool.slots[i].place != POOL_FREE)
 			ping(&pool.slots[i]);
 	}
+	warden_tick();
 	pool_fill();
 	loop_timer_set(pool.loop, timer, now_ms + LIMIT_SLOT_PING_MS);
 }

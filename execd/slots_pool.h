@@ -98,6 +98,7 @@ bool warden_is_up(void);
 pid_t warden_pid(void);
 /* How long there has been none that can clone: 0 while there is one. */
 uint64_t warden_down_ms(void);
+void warden_tick(void); /* each LIMIT_SLOT_PING_MS */
 int warden_clone(unsigned number, int other_end);
 void warden_reaped(int wait_status);
 void warden_stop(void);

@@ -22,7 +22,7 @@ static struct {
 	pid_t pid;
 	bool up;
 	uint64_t started_ms;
-	uint64_t down_ms; /* since when; meaningful while not up */
+	uint64_t down_ms; /* for how long, in ticks of the pings; meaningful while not up */
 } warden = {.source.fd = -1};
 
 static void close_socket(void)
@@ -32,7 +32,7 @@ static void close_socket(void)
 	loop_del(pool.loop, &warden.source);
 	fd_close(&warden.source.fd);
 	if (warden.up)
-		warden.down_ms = clock_now_ms();
+		warden.down_ms = 0;
 	warden.up = false;
 }
 
@@ -129,7 +129,12 @@ bool warden_is_up(void)
 
 uint64_t warden_down_ms(void)
 {
-	return warden.up ? 0 : clock_now_ms() - warden.down_ms;
+	return warden.up ? 0 : warden.down_ms;
+}
+
+void warden_tick(void)
+{
+	warden.down_ms += LIMIT_SLOT_PING_MS;
 }
 
 pid_t warden_pid(void)

@@ -23,28 +23,43 @@ static void heartbeat(struct loop_timer *timer, uint64_t now_ms)
 	loop_timer_set(a->loop, timer, now_ms + a->settings->heartbeat_ms);
 }
 
-/* A PING after silence, and the end of the connection when that brings nothing either. While execd does not
- * take records we do not read, and silence says nothing. */
+/* A PING after silence. */
 static void keepalive(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct attach *a = timer->owner;
-	uint64_t next;
 
 	if (!records_ready(a->records))
 		a->heard_ms = now_ms;
-	if (a->heard_ms >= a->pinged_ms)
-		a->pinged_ms = 0;
-	if (a->pinged_ms > 0 && now_ms - a->pinged_ms >= LIMIT_PING_ACK_MS) {
+	if (now_ms - a->heard_ms < a->settings->ping_ms) {
+		loop_timer_set(a->loop, timer, a->heard_ms + a->settings->ping_ms);
+		return;
+	}
+	h2_ping(&a->h2);
+	a->sched.more = true;
+	loop_watch_set(a->loop, &a->ack, LIMIT_PING_ACK_MS);
+}
+
+static void heard(struct attach *a, uint64_t now_ms)
+{
+	a->heard_ms = now_ms;
+	if (!a->ack.timer.armed)
+		return;
+	loop_watch_stop(&a->ack);
+	loop_timer_set(a->loop, &a->keepalive, now_ms + a->settings->ping_ms);
+}
+
+/* The end of the connection when the PING brings nothing either. While execd does not take records we do not
+ * read, and silence says nothing. */
+static void no_ack(struct loop_watch *watch, uint64_t now_ms)
+{
+	struct attach *a = watch->owner;
+
+	if (records_ready(a->records)) {
 		attach_fail(a, CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE, "the peer is silent");
 		return;
 	}
-	if (a->pinged_ms == 0 && now_ms - a->heard_ms >= a->settings->ping_ms) {
-		h2_ping(&a->h2);
-		a->pinged_ms = now_ms;
-		a->sched.more = true;
-	}
-	next = a->pinged_ms > 0 ? a->pinged_ms + LIMIT_PING_ACK_MS : a->heard_ms + a->settings->ping_ms;
-	loop_timer_set(a->loop, timer, next > now_ms ? next : now_ms + 1);
+	a->heard_ms = now_ms;
+	loop_timer_set(a->loop, &a->keepalive, now_ms + a->settings->ping_ms);
 }
 
 static void dialled(void *owner, struct transport *t, uint8_t close_class)
@@ -72,8 +87,7 @@ static void dialled(void *owner, struct transport *t, uint8_t close_class)
 		return;
 	}
 	sched_connect(&a->sched, t);
-	/* The dial kept its own part of the limit; this is what is left for SETTINGS and Hello. */
-	loop_timer_set(a->loop, &a->deadline, a->began_ms + LIMIT_HANDSHAKE_MS);
+	a->ack.fd = a->source.fd;
 	loop_timer_set(a->loop, &a->keepalive, now_ms + a->settings->ping_ms);
 }
 
@@ -105,7 +119,7 @@ static void hello_is_out(struct attach *a, uint64_t now_ms)
 	a->hello_ms = now_ms;
 	h2_forget_request(&a->h2);
 	transport_forget(a->transport);
-	loop_timer_stop(a->loop, &a->deadline);
+	loop_watch_stop(&a->handshake);
 	loop_timer_set(a->loop, &a->heartbeat, now_ms + a->settings->heartbeat_ms);
 	log_info("attached", LOG_STR("relay", a->settings->relay_host),
 		 LOG_U64("port", a->settings->relay_port), LOG_U64("tls", a->settings->relay_tls));
@@ -179,7 +193,7 @@ static bool read_once(struct attach *a, uint64_t now_ms)
 		attach_lost(a, (int)n);
 		return false;
 	}
-	a->heard_ms = now_ms;
+	heard(a, now_ms);
 	if (a->state == ATTACH_CLOSING)
 		return true;
 	h2_receive(&a->h2, a->buf, (size_t)n, now_ms);
@@ -264,6 +278,8 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	    .deadline = {.fire = attach_deadline, .owner = a},
 	    .heartbeat = {.fire = heartbeat, .owner = a},
 	    .keepalive = {.fire = keepalive, .owner = a},
+	    .handshake = {.silent = attach_no_handshake, .owner = a, .fd = -1},
+	    .ack = {.silent = no_ack, .owner = a, .fd = -1},
 	    .closed = {.grpc_status = CHANNEL_NO_STATUS},
 	};
 	/* A default Go server takes three PINGs without a DATA frame of ours in 5 minutes for an attack. */
@@ -273,7 +289,7 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	err = records_run(records, loop, &a->sched);
 	if (err < 0)
 		return err;
-	a->began_ms = now_ms;
+	loop_watch_set(loop, &a->handshake, LIMIT_HANDSHAKE_MS);
 	err = transport_dial(loop, settings, dialled, a);
 	while (err == 0 && a->state != ATTACH_OVER) {
 		err = loop_pass(loop, is_busy(a) ? 0 : -1);

@@ -48,11 +48,11 @@ struct attach {
 	struct sched sched;
 	struct loop_timer deadline; /* of the state */
 	struct loop_timer heartbeat;
-	struct loop_timer keepalive;
-	uint64_t began_ms;
-	uint64_t hello_ms;  /* Hello was written */
-	uint64_t heard_ms;  /* the last byte of the peer */
-	uint64_t pinged_ms; /* 0: no PING is out */
+	struct loop_timer keepalive; /* stopped while a PING is out */
+	struct loop_watch handshake; /* from the dial to Hello, whatever comes */
+	struct loop_watch ack;       /* of our PING */
+	uint64_t hello_ms;           /* Hello was written */
+	uint64_t heard_ms;           /* the last byte of the peer */
 	bool goaway_told;
 	struct channel_closed closed; /* the verdict; class 0: none yet */
 	uint8_t buf[H2_READ];
@@ -75,5 +75,7 @@ void attach_leave(struct attach *a, uint64_t now_ms);
 void attach_drain(struct attach *a, uint64_t now_ms);
 /* The deadline of the state has passed. */
 void attach_deadline(struct loop_timer *timer, uint64_t now_ms);
+/* Hello is not out in time. */
+void attach_no_handshake(struct loop_watch *watch, uint64_t now_ms);
 
 #endif

@@ -42,6 +42,8 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 	a->sched.more = true;
 	loop_timer_stop(a->loop, &a->heartbeat);
 	loop_timer_stop(a->loop, &a->keepalive);
+	loop_watch_stop(&a->handshake);
+	loop_watch_stop(&a->ack);
 	loop_timer_set(a->loop, &a->deadline, clock_now_ms() + ATTACH_LEAVE_MS);
 }
 
@@ -231,18 +233,26 @@ static void hello_is_stuck(struct attach *a)
 	attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, text);
 }
 
+/* The dial has the same limit, and says where it got stuck. */
+void attach_no_handshake(struct loop_watch *watch, uint64_t now_ms)
+{
+	struct attach *a = watch->owner;
+
+	(void)now_ms;
+	if (a->state == ATTACH_DIALLING)
+		loop_watch_set(a->loop, watch, 1);
+	else if (a->state == ATTACH_PREFACE)
+		attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, "no HTTP/2 within 20 s");
+	else if (a->state == ATTACH_HELLO)
+		hello_is_stuck(a);
+}
+
 void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct attach *a = timer->owner;
 
 	(void)now_ms;
 	switch (a->state) {
-	case ATTACH_PREFACE:
-		attach_fail(a, CHANNEL_CLOSE_HANDSHAKE, GRPC_UNAVAILABLE, "no HTTP/2 within 20 s");
-		break;
-	case ATTACH_HELLO:
-		hello_is_stuck(a);
-		break;
 	case ATTACH_DRAINING:
 		finished(a, "told to leave, and the relay does not read");
 		break;
@@ -254,6 +264,8 @@ void attach_deadline(struct loop_timer *timer, uint64_t now_ms)
 		a->state = ATTACH_OVER;
 		break;
 	case ATTACH_DIALLING:
+	case ATTACH_PREFACE:
+	case ATTACH_HELLO:
 	case ATTACH_SERVING:
 	case ATTACH_OVER:
 		break;

@@ -28,7 +28,7 @@ struct dial {
 	struct settings *settings;
 	void (*done)(void *owner, struct transport *t, uint8_t close_class);
 	void *owner;
-	struct loop_timer limit;
+	struct loop_watch limit;
 	struct loop_timer conclusion;
 	unsigned limit_ms;
 	enum dial_phase phase;
@@ -115,7 +115,7 @@ static void conclude(struct dial *d)
 	d->over = true;
 	unwatch(d);
 	race_stop(&d->race);
-	loop_timer_stop(d->loop, &d->limit);
+	loop_watch_stop(&d->limit);
 	loop_timer_set(d->loop, &d->conclusion, clock_now_ms());
 }
 
@@ -317,7 +317,7 @@ static void found(void *owner, const struct address *list, size_t count, bool co
 	race_add(&d->race, list, count, complete);
 }
 
-static void limit_over(struct loop_timer *timer, uint64_t now_ms)
+static void limit_over(struct loop_watch *watch, uint64_t now_ms)
 {
 	static const char *const waiting_for[] = {
 	    [DIAL_RESOLVING] = "the name server",
@@ -325,7 +325,7 @@ static void limit_over(struct loop_timer *timer, uint64_t now_ms)
 	    [DIAL_PROXY] = "the proxy's answer",
 	    [DIAL_TLS] = "the TLS handshake",
 	};
-	struct dial *d = timer->owner;
+	struct dial *d = watch->owner;
 	char text[1280];
 	struct buf_text why;
 
@@ -380,7 +380,7 @@ int dial_start(struct loop *loop, struct settings *settings, unsigned limit_ms,
 	    .done = done,
 	    .owner = owner,
 	    .limit_ms = limit_ms,
-	    .limit = {.fire = limit_over, .owner = d},
+	    .limit = {.silent = limit_over, .owner = d, .fd = -1},
 	    .conclusion = {.fire = finish, .owner = d},
 	    .files = settings->dial_files,
 	    .through_proxy = proxy_wanted(settings),
@@ -391,7 +391,7 @@ int dial_start(struct loop *loop, struct settings *settings, unsigned limit_ms,
 		  d);
 	if (!take_credentials(d))
 		return 0;
-	loop_timer_set(loop, &d->limit, clock_now_ms() + limit_ms);
+	loop_watch_set(loop, &d->limit, limit_ms);
 	resolve_start(d->files->resolver, loop, found, d);
 	return 0;
 }

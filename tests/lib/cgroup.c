@@ -54,6 +54,65 @@ bool cgroup_enter_cpu(struct cgroup *ret)
 	return enter(ret, "/sys/fs/cgroup/cpu", "cpu.shares", "262144");
 }
 
+bool cgroup_make_freezer(struct cgroup *ret)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup"};
+	static const char *const files[] = {"freezer.state", "cgroup.freeze"};
+	char path[160];
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(ret->folder, sizeof ret->folder, "%s/worker-test-%d", roots[i], getpid());
+		if (mkdir(ret->folder, 0755) < 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", ret->folder, files[i]);
+		if (access(path, W_OK) == 0)
+			return true;
+		rmdir(ret->folder);
+	}
+	return false;
+}
+
+bool cgroup_enter(const struct cgroup *cgroup)
+{
+	return write_file(cgroup->folder, (int)strlen(cgroup->folder), "cgroup.procs", "0");
+}
+
+/* freezer.state says FREEZING for a while, cgroup.events frozen 0: both mean that a task still runs. */
+static bool is_frozen(const struct cgroup *cgroup, bool first_version)
+{
+	char path[160], text[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", cgroup->folder,
+		 first_version ? "freezer.state" : "cgroup.events");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, first_version ? "FROZEN" : "frozen 1");
+}
+
+bool cgroup_freeze(const struct cgroup *cgroup, bool frozen)
+{
+	int size = (int)strlen(cgroup->folder);
+	bool first = write_file(cgroup->folder, size, "freezer.state", frozen ? "FROZEN" : "THAWED");
+
+	if (!first && !write_file(cgroup->folder, size, "cgroup.freeze", frozen ? "1" : "0"))
+		return false;
+	for (int tries = 0; is_frozen(cgroup, first) != frozen; tries++) {
+		if (tries == 2000)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+bool cgroup_remove(const struct cgroup *cgroup)
+{
+	return rmdir(cgroup->folder) == 0;
+}
+
 static bool go_out(const struct cgroup *cgroup)
 {
 	const char *end = strrchr(cgroup->folder, '/');

@@ -21,6 +21,15 @@ bool cgroup_enter_cpu(struct cgroup *ret);
  * gives up the right to. False when that cannot be. */
 bool cgroup_keep_clean(const struct cgroup *const *cgroups);
 
+/* Makes one that can be frozen, with nobody in it yet. False where that cannot be. */
+bool cgroup_make_freezer(struct cgroup *ret);
+/* CHILD: moves this process into it. */
+bool cgroup_enter(const struct cgroup *cgroup);
+/* Returns once it is so. */
+bool cgroup_freeze(const struct cgroup *cgroup, bool frozen);
+/* False while something is in it. */
+bool cgroup_remove(const struct cgroup *cgroup);
+
 /* Moves this process out and removes it. False while something else is in it. */
 bool cgroup_leave(const struct cgroup *cgroup);
 

@@ -23,6 +23,10 @@ static nghttp2_hd_deflater *deflater;
 static struct channel execd;
 static int watched = -1;          /* the attempt's epoll */
 static uint64_t now_ms = 1000000; /* goes on from test to test */
+static struct {
+	void (*done)(void *owner, struct transport *t, uint8_t close_class); /* NULL: it has been called */
+	void *owner;
+} dialling;
 
 /* --- the clock ---------------------------------------------------------------------------------------- */
 
@@ -31,6 +35,7 @@ uint64_t script_now_ms(void)
 	return now_ms;
 }
 
+/* What is watched is readable from a wake to the read that finds nothing more. */
 static void wake(void)
 {
 	uint64_t one = 1;
@@ -46,6 +51,8 @@ static uint64_t passed_ms(void)
 /* When the script goes on, or UINT64_MAX. */
 static uint64_t next_later_ms(void)
 {
+	if (dialling.done)
+		return script.began_ms + script.dial_ms;
 	if (script.drain_ms > passed_ms())
 		return script.began_ms + script.drain_ms;
 	for (size_t i = 0; i < script.later_count; i++) {
@@ -64,6 +71,23 @@ static bool is_anything_owed(void)
 	       (r->pending.kind != FRAMES_NOTHING && r->works.asked < WORK_ASKED_MAX);
 }
 
+/* The first of the two, that is, of what is waited for. */
+static bool freezes_before(uint64_t next, int timeout_ms)
+{
+	uint64_t at = script.began_ms + script.freeze_at_ms;
+
+	return script.freeze_ms > 0 && at > now_ms && at < next &&
+	       (timeout_ms < 0 || at < now_ms + (uint64_t)timeout_ms);
+}
+
+static void end_dial(void)
+{
+	void (*done)(void *owner, struct transport *t, uint8_t close_class) = dialling.done;
+
+	dialling.done = NULL;
+	done(dialling.owner, (struct transport *)&script, 0);
+}
+
 int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 {
 	uint64_t next = next_later_ms();
@@ -71,6 +95,10 @@ int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 
 	if (epfd != watched) /* Criterion's own */
 		return epoll_pwait(epfd, events, max, timeout_ms, NULL);
+	if (dialling.done && passed_ms() >= script.dial_ms) {
+		end_dial();
+		return 0;
+	}
 	n = epoll_pwait(epfd, events, max, 0, NULL);
 	if (n != 0 || timeout_ms == 0)
 		return n;
@@ -78,6 +106,12 @@ int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 	cr_assert(script_records.watching || !is_anything_owed(),
 		  "it waits although execd is to be told something");
 	cr_assert_lt(passed_ms(), LONGEST_MS, "it does not end");
+	if (freezes_before(next, timeout_ms)) {
+		now_ms = script.began_ms + script.freeze_at_ms + script.freeze_ms;
+		if (next <= now_ms)
+			wake();
+		return epoll_pwait(epfd, events, max, 0, NULL);
+	}
 	if (timeout_ms > 0 && now_ms + (uint64_t)timeout_ms < next) {
 		now_ms += (uint64_t)timeout_ms;
 		return 0;
@@ -166,8 +200,8 @@ static bool hello_was_written(void)
 
 int script_dial(void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
 {
-	now_ms += script.dial_ms;
-	done(owner, (struct transport *)&script, 0);
+	dialling.done = done;
+	dialling.owner = owner;
 	return 0;
 }
 
@@ -201,8 +235,10 @@ ssize_t script_read(void *buf, size_t size)
 {
 	size_t end = readable(), n = end - script.at;
 
-	if (n == 0 && (end < script.size || script.silent || failure_awaited() || end_awaited()))
+	if (n == 0 && (end < script.size || script.silent || failure_awaited() || end_awaited())) {
+		(void)!read(script.event, &(uint64_t){0}, sizeof(uint64_t));
 		return -EAGAIN;
+	}
 	if (n == 0)
 		return script.read_error;
 	if (n > size)

@@ -41,19 +41,21 @@ struct script {
 		uint64_t ms;
 	} later[16];
 	size_t later_count;
-	uint64_t dial_ms;     /* what the dial took */
-	size_t room;          /* bytes that may still be written; SIZE_MAX: no end */
-	int write_error;      /* of the first write after Hello and of all that follow; 0: none */
-	size_t after_error;   /* what lies beyond comes between a read and the write that fails */
-	size_t after_end;     /* what lies beyond waits for our END_STREAM */
-	uint64_t drain_ms;    /* from the start: execd says DRAIN; 0: never */
-	int read_error;       /* at the end of the script, in place of the end of the stream */
-	const char *read_why; /* what TLS says of it */
-	bool failed;          /* a write has failed */
-	bool hello;           /* the first DATA frame was written */
-	bool shut;            /* transport_shutdown was called */
-	size_t out_at_shut;   /* bytes written until then */
-	uint8_t out[65536];   /* all that was written, up to its size */
+	uint64_t dial_ms;      /* what the dial takes */
+	uint64_t freeze_at_ms; /* from the start: all stands still, but what comes for us */
+	uint64_t freeze_ms;    /* for so long */
+	size_t room;           /* bytes that may still be written; SIZE_MAX: no end */
+	int write_error;       /* of the first write after Hello and of all that follow; 0: none */
+	size_t after_error;    /* what lies beyond comes between a read and the write that fails */
+	size_t after_end;      /* what lies beyond waits for our END_STREAM */
+	uint64_t drain_ms;     /* from the start: execd says DRAIN; 0: never */
+	int read_error;        /* at the end of the script, in place of the end of the stream */
+	const char *read_why;  /* what TLS says of it */
+	bool failed;           /* a write has failed */
+	bool hello;            /* the first DATA frame was written */
+	bool shut;             /* transport_shutdown was called */
+	size_t out_at_shut;    /* bytes written until then */
+	uint8_t out[65536];    /* all that was written, up to its size */
 	size_t out_used;
 	int event;
 	uint64_t began_ms;

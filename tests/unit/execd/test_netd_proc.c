@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static struct {
 } channel;
 static unsigned spawned, spawn_errors, lost, goaways, swept;
 static pid_t child, spared;
+static int netd_end = -1; /* of the channel */
 static void (*goaway_idle)(void *owner);
 
 uint64_t clock_now_ms(void)
@@ -68,6 +70,11 @@ void records_close(void)
 bool records_is_open(void)
 {
 	return channel.open;
+}
+
+int records_fd(void)
+{
+	return channel.open ? channel.fd : -1;
 }
 
 uint64_t records_frames(void)
@@ -142,8 +149,10 @@ pid_t netd_spawn(const struct netd_image *image, const struct config *config, in
 {
 	(void)image;
 	(void)config;
-	(void)channel_fd;
 	(void)null_fd;
+	if (netd_end >= 0)
+		close(netd_end);
+	netd_end = fcntl(channel_fd, F_DUPFD_CLOEXEC, 0);
 	if (spawn_errors > 0) {
 		spawn_errors--;
 		return -EAGAIN;
@@ -175,10 +184,29 @@ static void pass(void)
 	cr_assert_eq(loop_pass(&loop, 0), 0);
 }
 
-static void advance(uint64_t ms)
+/* All of us were stopped meanwhile. */
+static void jump(uint64_t ms)
 {
 	now_ms += ms;
 	pass();
+}
+
+/* Each timer in its time. */
+static void advance(uint64_t ms)
+{
+	uint64_t end = now_ms + ms;
+
+	for (;;) {
+		uint64_t next = end;
+
+		for (struct loop_timer *t = loop.timers; t; t = t->next)
+			next = t->at_ms < next ? t->at_ms : next;
+		if (next > now_ms)
+			now_ms = next;
+		pass();
+		if (now_ms == end)
+			break;
+	}
 }
 
 static void setup(void)
@@ -332,6 +360,37 @@ Test(netd_proc, is_killed_when_it_falls_silent)
 	advance(1);
 	cr_assert_eq(lost, 1);
 	cr_assert_eq(WTERMSIG(reap(false)), SIGKILL);
+}
+
+/* Frozen and thawed: netd could say nothing either, and has the rest of its time to. */
+Test(netd_proc, is_not_silent_while_all_of_us_were_stopped)
+{
+	attach();
+	jump(60000);
+	cr_assert_eq(lost, 0);
+	advance(LIMIT_ALIVE_LOST_MS / 2);
+	cr_assert_eq(lost, 0);
+	jump(60000);
+	channel.events->alive(NULL, &(struct channel_alive){0});
+	advance(LIMIT_ALIVE_LOST_MS - 1);
+	cr_assert_eq(lost, 0);
+	advance(1);
+	cr_assert_eq(lost, 1);
+	reap(false);
+}
+
+/* What the channel holds is read first. */
+Test(netd_proc, is_not_silent_while_its_channel_has_unread_records)
+{
+	attach();
+	channel.events->alive(NULL, &(struct channel_alive){0});
+	cr_assert_eq(send(netd_end, "x", 1, 0), 1);
+	advance(LIMIT_ALIVE_LOST_MS + LIMIT_ALIVE_MS);
+	cr_assert_eq(lost, 0);
+	cr_assert_eq(read(channel.fd, &(char){0}, 1), 1);
+	advance(LIMIT_ALIVE_MS);
+	cr_assert_eq(lost, 1);
+	reap(false);
 }
 
 /* row 31 of "right in the field" (tests/contract/test_field.c): the time of 1,000,000 heartbeats. */

@@ -139,6 +139,55 @@ Test(attach_time, a_sign_of_life_just_late_is_none)
 	cr_assert_leq(script.ended_ms, LIMIT_PING_MS + LIMIT_PING_ACK_MS + 2 * ATTACH_LEAVE_MS);
 }
 
+/* We were stopped while the ACK came: it is read before anybody is called silent. A freeze of whole ticks,
+ * and one that ends with the last. */
+Test(attach_time, an_ack_that_came_while_we_were_frozen_counts)
+{
+	static const uint64_t at[] = {LIMIT_PING_MS + 1500, LIMIT_PING_MS + LIMIT_PING_ACK_MS - 500};
+
+	for (size_t i = 0; i < 2; i++) {
+		script_begin();
+		script_response();
+		script.freeze_at_ms = at[i];
+		script.freeze_ms = 22000;
+		script_later(at[i] + 100);
+		script_frame(SCRIPT_PING, SCRIPT_ACK, 0, "pingpong", 8);
+		script_later(MINUTE + 5000);
+		script_trailers("0", "");
+		script_expect("an ACK in the freeze", CHANNEL_CLOSE_STATUS, GRPC_OK);
+	}
+}
+
+/* All the machine was: the peer's answer comes after it. */
+Test(attach_time, a_peer_that_was_frozen_too_has_the_rest_of_its_time)
+{
+	script_begin();
+	script_response();
+	script.freeze_at_ms = LIMIT_PING_MS + 1500;
+	script.freeze_ms = MINUTE;
+	script_later(script.freeze_at_ms + script.freeze_ms + 7000);
+	script_frame(SCRIPT_PING, SCRIPT_ACK, 0, "pingpong", 8);
+	script_later(3 * MINUTE);
+	script_trailers("0", "");
+	script.silent = true;
+	script_expect("an ACK after the freeze", CHANNEL_CLOSE_KEEPALIVE, GRPC_UNAVAILABLE);
+	cr_assert_eq(script_sent(SCRIPT_PING, 0), 2);
+}
+
+Test(attach_time, a_handshake_that_was_frozen_has_the_rest_of_its_time)
+{
+	script_begin_empty();
+	script.freeze_at_ms = 100;
+	script.freeze_ms = MINUTE;
+	script.dial_ms = 50;
+	script_later(MINUTE + 15000);
+	script_frame(SCRIPT_SETTINGS, 0, 0, "", 0);
+	script_later(MINUTE + 16000);
+	script_response();
+	script_trailers("0", "");
+	script_expect("a frozen handshake", CHANNEL_CLOSE_STATUS, GRPC_OK);
+}
+
 /* The peer speaks more often than each 30 s: no PING is needed, for as long as that may be. */
 Test(attach_time, no_ping_while_the_peer_speaks)
 {
