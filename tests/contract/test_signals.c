@@ -100,8 +100,10 @@ Test(signals, leave_netd_alone)
 Test(signals, leave_the_warden_and_slots_alone)
 {
 	struct stage *s = stage_open(WORKER_SETTINGS("WORKER_MAX_CONCURRENT=1"));
-	pid_t slot = process_child(s->worker.pid, "slot");
+	pid_t slot;
 
+	stage_expect_end(stage_exec(s, "true"), 0); /* the slot has its name */
+	slot = process_child(s->worker.pid, "slot");
 	expect_unmoved(s, slot, 0);
 	cr_assert_eq(process_child(s->worker.pid, "slot"), slot, "another slot");
 	expect_unmoved(s, process_child(s->worker.pid, "warden"), 0);
