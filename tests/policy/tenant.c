@@ -179,11 +179,12 @@ static int renice(pid_t pid)
 	return answer(setpriority(PRIO_PROCESS, (id_t)pid, getpriority(PRIO_PROCESS, (id_t)pid)));
 }
 
+/* The normal class and the batch class may be set; here it is the flag that is asked for. */
 static int schedule(pid_t pid)
 {
 	struct sched_param param = {0};
 
-	return answer(sched_setscheduler(pid, SCHED_OTHER, &param));
+	return answer(sched_setscheduler(pid, SCHED_OTHER | SCHED_RESET_ON_FORK, &param));
 }
 
 static int set_param(pid_t pid)

@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -142,6 +145,8 @@ Test(commands, are_refused_namespaces_but_not_forks)
 
 Test(commands, reach_no_other_process_but_by_signals)
 {
+	static const struct sched_param none = {0};
+	const uint64_t param = (uint64_t)(uintptr_t)&none;
 	pid_t self = getpid();
 	const struct call calls[] = {
 	    {"pidfd_getfd", SYS_pidfd_getfd, {0}, EPERM},
@@ -156,7 +161,8 @@ Test(commands, reach_no_other_process_but_by_signals)
 	    {"prlimit reads", SYS_prlimit64, {(uint64_t)self, RLIMIT_NOFILE, 0}, 0},
 	    {"prlimit of its own", SYS_prlimit64, {0, RLIMIT_NOFILE, 0}, 0},
 	    {"setpriority of another", SYS_setpriority, {PRIO_PROCESS, (uint64_t)self, 5}, EPERM},
-	    {"setpriority of a group", SYS_setpriority, {PRIO_PGRP, 0, 5}, EPERM},
+	    {"setpriority of a group", SYS_setpriority, {PRIO_PGRP, (uint64_t)self, 5}, EPERM},
+	    {"setpriority of its own group", SYS_setpriority, {PRIO_PGRP, 0, 5}, 0},
 	    {"setpriority of a user", SYS_setpriority, {PRIO_USER, 0, 5}, EPERM},
 	    {"setpriority of its own", SYS_setpriority, {PRIO_PROCESS, 0, 5}, 0},
 	    {"ioprio_set of another", SYS_ioprio_set, {1, (uint64_t)self, 3 << 13}, EPERM},
@@ -164,8 +170,17 @@ Test(commands, reach_no_other_process_but_by_signals)
 	    {"ioprio_set of its own", SYS_ioprio_set, {1, 0, 3 << 13}, 0},
 	    {"sched_setscheduler of another", SYS_sched_setscheduler, {(uint64_t)self, SCHED_IDLE, 0}, EPERM},
 	    {"sched_setparam of another", SYS_sched_setparam, {(uint64_t)self, 0}, EPERM},
-	    {"sched_setattr of another", SYS_sched_setattr, {(uint64_t)self, 0}, EPERM},
-	    {"sched_setscheduler of its own", SYS_sched_setscheduler, {0, SCHED_IDLE, 0}, 0},
+	    {"sched_setattr of another", SYS_sched_setattr, {(uint64_t)self, 0}, ENOSYS},
+	    {"sched_setattr of its own", SYS_sched_setattr, {0, 0}, ENOSYS},
+	    {"SCHED_IDLE of its own", SYS_sched_setscheduler, {0, SCHED_IDLE, param}, EPERM},
+	    {"SCHED_IDLE for itself alone",
+	     SYS_sched_setscheduler,
+	     {0, SCHED_IDLE | SCHED_RESET_ON_FORK, param},
+	     EPERM},
+	    {"SCHED_FIFO of another", SYS_sched_setscheduler, {(uint64_t)self, SCHED_FIFO, param}, EPERM},
+	    {"SCHED_OTHER by number", SYS_sched_setscheduler, {(uint64_t)self, SCHED_OTHER, param}, 0},
+	    {"SCHED_BATCH by number", SYS_sched_setscheduler, {(uint64_t)self, SCHED_BATCH, param}, 0},
+	    {"SCHED_BATCH of its own", SYS_sched_setscheduler, {0, SCHED_BATCH, param}, 0},
 	    {"sched_setaffinity", SYS_sched_setaffinity, {(uint64_t)self, 0, 0}, 0},
 	    {NULL},
 	};
@@ -215,7 +230,13 @@ Test(commands, get_the_common_socket_families_only)
 	static const struct call calls[] = {
 	    {"AF_UNIX", SYS_socket, {AF_UNIX, SOCK_STREAM}, 0},
 	    {"AF_INET", SYS_socket, {AF_INET, SOCK_DGRAM | SOCK_CLOEXEC}, 0},
-	    {"AF_NETLINK", SYS_socket, {AF_NETLINK, SOCK_RAW}, 0},
+	    {"NETLINK_ROUTE", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE}, 0},
+	    {"NETLINK_SOCK_DIAG", SYS_socket, {AF_NETLINK, SOCK_DGRAM, NETLINK_SOCK_DIAG}, 0},
+	    {"NETLINK_NETFILTER", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}, EPROTONOSUPPORT},
+	    {"NETLINK_XFRM", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_XFRM}, EPROTONOSUPPORT},
+	    {"NETLINK_AUDIT", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_AUDIT}, EPROTONOSUPPORT},
+	    {"NETLINK_CONNECTOR", SYS_socket, {AF_NETLINK, SOCK_DGRAM, NETLINK_CONNECTOR}, EPROTONOSUPPORT},
+	    {"NETLINK_GENERIC", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_GENERIC}, EPROTONOSUPPORT},
 	    {"AF_ALG", SYS_socket, {AF_ALG, SOCK_SEQPACKET}, EAFNOSUPPORT},
 	    {"AF_ALG with high bits", SYS_socket, {HIGH_BIT | AF_ALG, SOCK_SEQPACKET}, EAFNOSUPPORT},
 	    {"AF_VSOCK", SYS_socket, {AF_VSOCK, SOCK_STREAM}, EAFNOSUPPORT},
@@ -229,6 +250,64 @@ Test(commands, get_the_common_socket_families_only)
 
 	check_calls(&policy_commands, calls);
 	check_calls(&policy_commands_ptrace, calls);
+}
+
+Test(commands, speak_tcp_udp_and_icmp_only)
+{
+	static const struct {
+		int type, protocol;
+		bool refused;
+	} sockets[] = {
+	    {SOCK_STREAM, 0, false},
+	    {SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP, false},
+	    {SOCK_DGRAM | SOCK_CLOEXEC, 0, false},
+	    {SOCK_DGRAM, IPPROTO_UDP, false},
+	    {SOCK_SEQPACKET, 0, true}, /* SCTP */
+	    {SOCK_STREAM, IPPROTO_SCTP, true},
+	    {SOCK_DCCP, 0, true},
+	    {SOCK_DCCP, IPPROTO_DCCP, true},
+	    {SOCK_DGRAM, 115, true},  /* L2TP */
+	    {SOCK_STREAM, 262, true}, /* MPTCP: Go falls back */
+	    {SOCK_DGRAM, IPPROTO_UDPLITE, true},
+	    {SOCK_RAW, IPPROTO_RAW, true},
+	};
+	struct call calls[2 * sizeof sockets / sizeof *sockets + 1] = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++) {
+		for (int family = AF_INET; family; family = family == AF_INET ? AF_INET6 : 0)
+			calls[count++] = (struct call){
+			    "an inet socket",
+			    SYS_socket,
+			    {(uint64_t)family, (uint64_t)sockets[i].type, (uint64_t)sockets[i].protocol},
+			    sockets[i].refused ? EPROTONOSUPPORT : 0};
+	}
+	check_calls(&policy_commands, calls);
+	check_calls(&policy_commands_ptrace, calls);
+}
+
+static void *thread(void *arg)
+{
+	return arg;
+}
+
+/* CHILD: a class that was asked for by name is set by the thread's number. */
+static int start_explicitly(void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+	return pthread_create(&t, &attr, thread, arg) == 0 && pthread_join(t, NULL) == 0 ? 0 : 1;
+}
+
+Test(commands, start_threads_of_the_class_that_they_have)
+{
+	int status = filter_run_one(&policy_commands, start_explicitly, NULL);
+
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
 }
 
 Test(commands, see_newer_and_unknown_calls_as_missing)
@@ -248,11 +327,6 @@ Test(commands, see_newer_and_unknown_calls_as_missing)
 
 	check_calls(&policy_commands, calls);
 	check_calls(&policy_commands_ptrace, calls);
-}
-
-static void *thread(void *arg)
-{
-	return arg;
 }
 
 /* CHILD */

@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -194,17 +195,16 @@ Test(jail, leaves_no_capability_and_no_core)
 
 /* --- what netd does all day --- */
 
-static int inputs[2];
+static int inputs[2], epfd;
 
 static int work(void)
 {
 	char buf[16];
-	int epfd = epoll_create1(EPOLL_CLOEXEC), waiting = 0, one = 1, s;
+	int waiting = 0, one = 1, s;
 	struct epoll_event e = {.events = EPOLLIN};
 	void *memory;
 
-	if (epfd < 0 || epoll_ctl(epfd, EPOLL_CTL_ADD, inputs[0], &e) < 0 ||
-	    epoll_wait(epfd, &e, 1, 1000) != 1)
+	if (epoll_ctl(epfd, EPOLL_CTL_ADD, inputs[0], &e) < 0 || epoll_wait(epfd, &e, 1, 1000) != 1)
 		return 1;
 	if (ioctl(inputs[0], FIONREAD, &waiting) < 0 || waiting != 3 || read(inputs[0], buf, 3) != 3)
 		return 2;
@@ -227,7 +227,8 @@ static int work(void)
 
 Test(jail, lets_netd_work)
 {
-	cr_assert(pipe2(inputs, O_CLOEXEC) == 0);
+	epfd = epoll_create1(EPOLL_CLOEXEC);
+	cr_assert(epfd >= 0 && pipe2(inputs, O_CLOEXEC) == 0);
 	cr_assert(write(inputs[1], "abc", 3) == 3);
 	expect_exit(work, DONE);
 }
@@ -308,6 +309,11 @@ BODY(call_sendmsg, sendmsg(1, &(struct msghdr){0}, 0))
 BODY(call_open, open("/etc/passwd", O_RDONLY))
 BODY(call_sctp, socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP))
 BODY(call_ip_option, setsockopt(0, IPPROTO_IP, 1, "", 1))
+BODY(call_filter_option, setsockopt(0, SOL_SOCKET, SO_ATTACH_FILTER, "", 1))
+BODY(call_zerocopy, setsockopt(0, SOL_SOCKET, SO_ZEROCOPY, "", 1))
+BODY(call_ulp, setsockopt(0, IPPROTO_TCP, TCP_ULP, "tls", 3))
+BODY(call_md5, setsockopt(0, IPPROTO_TCP, TCP_MD5SIG, "", 1))
+BODY(call_epoll, epoll_create1(0))
 BODY(call_socket_unix, socket(AF_UNIX, SOCK_STREAM, 0))
 BODY(call_socket_raw, socket(AF_INET, SOCK_RAW, 1))
 BODY(call_bind, bind(0, NULL, 0))
@@ -338,6 +344,11 @@ Test(jail, names_the_call_that_ended_it)
 	    {call_open, "openat"},
 	    {call_sctp, "socket"},
 	    {call_ip_option, "setsockopt"},
+	    {call_filter_option, "setsockopt"},
+	    {call_zerocopy, "setsockopt"},
+	    {call_ulp, "setsockopt"},
+	    {call_md5, "setsockopt"},
+	    {call_epoll, "epoll_create1"},
 	    {call_socket_unix, "socket"},
 	    {call_socket_raw, "socket"},
 	    {call_bind, "bind"},

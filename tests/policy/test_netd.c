@@ -26,6 +26,7 @@
 #define DEADLINE_S 30 /* alarm(2): a body that hangs dies of SIGALRM */
 
 static struct settings settings;
+static struct loop loop;
 
 static void set_up(void)
 {
@@ -52,7 +53,7 @@ static void expect(int code, int (*body)(void))
 		signal(SIGPIPE, SIG_IGN);
 		dup2(fds[1], STDERR_FILENO);
 		log_init("netd", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-		if (transport_prepare(&settings) < 0 || jail_enter(&settings) < 0)
+		if (transport_prepare(&settings) < 0 || loop_init(&loop) < 0 || jail_enter(&settings) < 0)
 			_exit(NOT_JAILED);
 		_exit(body());
 	}
@@ -98,9 +99,7 @@ static ssize_t echo_once(struct transport *t)
 /* CHILD: 0 after an echo, else 100 + the class of the failure. */
 static int dial(void)
 {
-	struct loop loop;
-
-	if (loop_init(&loop) < 0 || transport_dial(&loop, &settings, done, NULL) < 0)
+	if (transport_dial(&loop, &settings, done, NULL) < 0)
 		return 1;
 	while (!dialled.called) {
 		if (loop_pass(&loop, 1000) < 0)
@@ -311,10 +310,6 @@ static void found(void *owner, const struct address *list, size_t count, bool co
 
 static int resolve(void)
 {
-	struct loop loop;
-
-	if (loop_init(&loop) < 0)
-		return 1;
 	resolve_start(resolver, &loop, found, NULL);
 	while (!names.complete)
 		loop_pass(&loop, 1000);

@@ -63,7 +63,7 @@ WORKLOAD(coreutils, TOOLS("timeout", "nice", "stdbuf", "nohup", "setsid", "xargs
 	 "sort --parallel=2 /etc/passwd")
 
 WORKLOAD(own_priorities, TOOLS("taskset", "ionice", "chrt", "prlimit", "nice"),
-	 "taskset -c 0 true; taskset -cp $$; ionice -c 3 true; chrt --idle 0 true; chrt -p $$; prlimit "
+	 "taskset -c 0 true; taskset -cp $$; ionice -c 3 true; chrt --batch 0 true; chrt -p $$; prlimit "
 	 "--nofile=64 true\n"
 	 "prlimit --pid $$ --nofile\n" /* reading another's is allowed */
 	 "! prlimit --pid $$ --nofile=64; ! ionice -c 3 -p $$")
