@@ -102,6 +102,7 @@ static inline void restart_beside_a_hammer(int restarts, bool landlock)
 	close(fd);
 	snprintf(setting, sizeof setting, "SANDBOX_TOKEN=%s", token);
 	begin(s, setting, "SANDBOX_BACKGROUND=keep");
+	process_need_shown(s->worker.pid);
 	stage_expect_end(stage_exec(s, "setsid python3 %s %s %d >%s/err 2>&1 &", path, s->folder,
 				    (int)s->worker.pid, s->folder),
 			 0);

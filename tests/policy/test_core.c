@@ -91,7 +91,7 @@ static void end_by(struct stage *s, const char *name, int signal_number)
 
 Test(core, is_left_by_none_of_the_worker)
 {
-	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGQUIT};
+	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
 	struct stage *s = stage_prepare();
 	unsigned before = cores_in("/");
 

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "policy/policy.h"
 #include "tests/lib/bound.h"
+#include "tests/lib/process.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -169,6 +170,7 @@ Test(jail, leaves_no_capability_and_no_core)
 		_exit(jail_enter(&settings) == 0 ? wait_for_end() : NOT_JAILED);
 	}
 	cr_assert(poll(&(struct pollfd){.fd = fds_ready[0], .events = POLLIN}, 1, DEADLINE_MS) == 1);
+	process_need_shown(pid);
 	/* Not dumpable: the files of its folder are root's. */
 	snprintf(path, sizeof path, "/proc/%d/environ", pid);
 	cr_assert(stat(path, &st) == 0 && st.st_uid == 0);

@@ -82,6 +82,7 @@ static long visible(pid_t pid, const char *what)
 	ssize_t n;
 	int fd;
 
+	process_need_shown(pid);
 	snprintf(path, sizeof path, "/proc/%d/%s", pid, what);
 	fd = open(path, O_RDONLY);
 	if (fd < 0)
@@ -146,6 +147,7 @@ static bool is_shut(pid_t pid)
 	char path[64];
 	struct stat st;
 
+	process_need_shown(pid);
 	snprintf(path, sizeof path, "/proc/%d/environ", pid);
 	return stat(path, &st) == 0 && st.st_uid == 0;
 }
