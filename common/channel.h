@@ -56,7 +56,7 @@ enum channel_type {
 /* flags of EXEC */
 #define CHANNEL_STREAMING 1u
 #define CHANNEL_INLINE    2u
-/* flags of REPLAY and DRAINED */
+/* flags of REPLAY, DRAINED, and of an ENDED that answers with what an earlier run came to */
 #define CHANNEL_TRUNCATED 1u
 
 /* What SET carries. Descriptors travel as SCM_RIGHTS with a body of length 0. */

@@ -1,23 +1,21 @@
 #include "execd/exec_life.h"
 
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/log.h"
 #include "execd/exec_outcome.h"
 #include "execd/exec_owed.h"
 #include "execd/exec_report.h"
+#include "execd/exec_start.h"
 #include "execd/queue.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 static struct {
 	struct loop *loop;
 	struct execs_counters *counters;
 	void (*expired)(struct loop_timer *timer, uint64_t now_ms);
 	uint32_t proof_ms;
-	int null_fd; /* opened once: a command may own /dev, and put there what an open waits for */
-} life = {.null_fd = -1};
+} life;
 
 static const struct slot_event no_slot_event;
 static const struct exec_note no_note;
@@ -35,8 +33,7 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
 	life.counters = counters;
 	life.expired = expired;
 	life.proof_ms = LIMIT_KILL_PROOF_MS;
-	if (life.null_fd < 0)
-		life.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	exec_start_init();
 	exec_outcome_init(counters);
 }
 
@@ -103,63 +100,6 @@ static void forget(struct exec *e)
 
 /* --- starting --- */
 
-static void fail(struct exec *e, enum exec_event event, enum start_step step, int err)
-{
-	struct exec_note note = {.outcome = {OUTCOME_START_FAILED, OUTCOME_START_VALUE(step, -err)}};
-
-	exec_life_step(e, event, &note);
-}
-
-/* Without stdin a command reads /dev/null rather than a pipe that is empty: both are at their end, but tools
- * like rg search the working folder for the one and stdin for the other. */
-static void take_no_input(int *theirs)
-{
-	int null = life.null_fd < 0 ? -1 : fcntl(life.null_fd, F_DUPFD_CLOEXEC, 0);
-
-	if (null < 0)
-		return; /* the pipe's end is an end, too */
-	fd_close(theirs);
-	*theirs = null;
-}
-
-static void run(struct exec *e, const struct exec_note *note)
-{
-	struct slot_run what = {
-	    .req_id = e->req_id,
-	    .command_len = e->command_len,
-	    .given = note->bytes,
-	    .given_len = note->size,
-	};
-	int theirs[3] = {-1, -1, -1};
-	int err = slots_pipes(e->pipes, theirs);
-
-	if (err < 0) {
-		fail(e, EXEC_ON_RUN_FAILED, START_PIPES, err);
-		return;
-	}
-	if (e->stdin_len == 0)
-		take_no_input(&theirs[0]);
-	e->given = note->size;
-	err = slots_run((unsigned)e->slot, &what, e->pipes, theirs);
-	for (int i = 0; i < 3; i++)
-		fd_close(&theirs[i]);
-	if (err == -EPIPE)
-		exec_life_slot_unread(e);
-	else if (err < 0)
-		fail(e, EXEC_ON_RUN_FAILED, START_SLOT, err);
-}
-
-static void feed(struct exec *e, const struct exec_note *note)
-{
-	int err = slots_command((unsigned)e->slot, note->bytes, note->size);
-
-	if (err < 0) {
-		fail(e, EXEC_ON_BROKEN, START_SLOT, err);
-		return;
-	}
-	e->given += note->size;
-}
-
 /* netd keeps command and stdin until it is told of the start: all can be had once more. */
 static void begin_again(struct exec *e)
 {
@@ -180,6 +120,8 @@ static void announce(struct exec *e)
 		return;
 	e->started_ms = clock_now_ms();
 	e->announced = true;
+	if (e->reason.kind == OUTCOME_REFUSED) /* it ran after all */
+		e->reason = (struct outcome){OUTCOME_ABORTED, 0};
 	life.counters->started++;
 	exec_report_start(e);
 	owe(e, EXEC_OWES_STARTED);
@@ -200,7 +142,7 @@ static void kill_all_of_it(struct exec *e, enum exec_event event, const struct e
 		exec_outcome_give_reason(e, OUTCOME_TIMEOUT, e->timeout_s);
 	else if (event == EXEC_ON_LOST)
 		exec_outcome_give_reason(e, OUTCOME_LOST, 0);
-	else if (event == EXEC_ON_BROKEN)
+	else if (event == EXEC_ON_BROKEN || (event == EXEC_ON_KILL && e->started_ms == 0))
 		exec_outcome_give_reason(e, note->outcome.kind, note->outcome.value);
 	else
 		exec_outcome_give_reason(e, OUTCOME_ABORTED, 0);
@@ -246,7 +188,7 @@ static void refuse_heir(const struct exec *e)
 	struct exec *heir = inflight_find(e->req_id);
 	struct exec_note note = {.outcome = {OUTCOME_REFUSED, REFUSAL_STILL_DYING}};
 
-	if (heir && heir != e)
+	if (heir && heir != e && !exec_life_recall(heir))
 		exec_life_step(heir, EXEC_ON_REFUSE, &note);
 }
 
@@ -263,13 +205,21 @@ static void abandon(struct exec *e)
 /* It never had a process; whatever keeps a slot here is swept by the pool. */
 static void answer_unstarted(struct exec *e, enum exec_event event, const struct exec_note *note)
 {
-	if (event == EXEC_ON_REFUSE || event == EXEC_ON_RUN_FAILED)
+	if (event == EXEC_ON_REFUSE || event == EXEC_ON_RUN_FAILED || event == EXEC_ON_KILL)
 		exec_outcome_give_reason(e, note->outcome.kind, note->outcome.value);
 	else if (event == EXEC_ON_START_FAILED)
 		exec_outcome_give_reason(e, OUTCOME_START_FAILED, slot_of(note)->value);
 	else if (event == EXEC_ON_DIED)
 		slot_lost(e);
 	exec_outcome_by_reason(e);
+	answer(e);
+}
+
+static void replay(struct exec *e)
+{
+	e->reported = true;
+	life.counters->replayed++;
+	exec_report_recalled(e);
 	answer(e);
 }
 
@@ -298,13 +248,13 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 			owe(e, EXEC_OWES_FETCH);
 		break;
 	case EXEC_DO_RUN:
-		run(e, note);
+		exec_start_run(e, note);
 		break;
 	case EXEC_DO_AGAIN:
 		begin_again(e);
 		break;
 	case EXEC_DO_FEED:
-		feed(e, note);
+		exec_start_feed(e, note);
 		break;
 	case EXEC_DO_ANNOUNCE:
 		if (e->timeout_s > 0)
@@ -320,6 +270,9 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_ANSWER:
 		answer_unstarted(e, event, note);
+		break;
+	case EXEC_DO_REPLAY:
+		replay(e);
 		break;
 	case EXEC_DO_EXITED:
 		set_timer(e, life.proof_ms);
@@ -416,6 +369,14 @@ int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_n
 		forget(exec);
 	}
 	return 0;
+}
+
+bool exec_life_recall(struct exec *exec)
+{
+	if (!exec_outcome_recall(exec))
+		return false;
+	exec_life_step(exec, EXEC_ON_KNOWN, NULL);
+	return true;
 }
 
 void exec_life_slot_unread(struct exec *exec)

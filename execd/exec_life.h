@@ -13,10 +13,11 @@
 
 /* What comes with an event; what an event has no use for is zero. */
 struct exec_note {
-	const struct slot_event *slot;         /* the slot's events */
-	const uint8_t *bytes;                  /* EXEC_ON_PIECE, EXEC_ON_TURN_WHOLE */
-	uint32_t size;                         /* of bytes */
-	struct outcome outcome;                /* EXEC_ON_REFUSE, EXEC_ON_RUN_FAILED, EXEC_ON_BROKEN */
+	const struct slot_event *slot; /* the slot's events */
+	const uint8_t *bytes;          /* EXEC_ON_PIECE, EXEC_ON_TURN_WHOLE */
+	uint32_t size;                 /* of bytes */
+	struct outcome outcome; /* EXEC_ON_REFUSE, EXEC_ON_RUN_FAILED, EXEC_ON_BROKEN; EXEC_ON_KILL: of what
+				   never ran */
 	const struct channel_drained *drained; /* EXEC_ON_DRAINED */
 	bool truncated;                        /* EXEC_ON_DRAINED */
 	const char *why;                       /* EXEC_ON_KILL: a word for the log */
@@ -30,6 +31,9 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
 /* One event. note may be NULL. The entry may be free afterwards. 0, or -EPROTO: netd answered what it was not
  * asked, and nothing has changed. */
 int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_note *note);
+
+/* What waits and is known to be done is answered so. False: it is not known. */
+bool exec_life_recall(struct exec *exec);
 
 /* Its slot is gone before it had the whole command, so nothing ran: it waits for another, at the head of the
  * queue, unless it is to end anyway, has lost LIMIT_SLOT_TRIES slots, or a piece of its command is still on

@@ -13,11 +13,21 @@ void exec_outcome_init(struct execs_counters *c)
 	counters = c;
 }
 
+/* A run that is being killed since its stream was lost: its id has another answer now. */
+static void outdate(const struct exec *by)
+{
+	struct exec *dying = inflight_find_dying(by->req_id);
+
+	if (dying && dying != by)
+		dying->replaced = true;
+}
+
 /* Cached at once: whatever becomes of netd, it must not run twice. */
 static void decide(struct exec *e, const struct outcome *outcome)
 {
 	if (e->decided)
 		return;
+	outdate(e);
 	e->decided = true;
 	e->outcome = *outcome;
 	e->ended_ms = clock_now_ms();
@@ -31,6 +41,14 @@ static void decide(struct exec *e, const struct outcome *outcome)
 	counters->refused += outcome->kind == OUTCOME_REFUSED;
 	if (outcome_cached(outcome) && !e->replaced)
 		cache_put(e->req_id, e->fingerprint, outcome, e->cut);
+}
+
+bool exec_outcome_recall(struct exec *exec)
+{
+	if (cache_lookup(exec->req_id, exec->fingerprint, &exec->outcome, &exec->cut) != CACHE_SAME)
+		return false;
+	exec->decided = true;
+	return true;
 }
 
 void exec_outcome_give_reason(struct exec *exec, enum outcome_kind kind, uint32_t value)

@@ -11,6 +11,9 @@ void exec_outcome_init(struct execs_counters *counters);
 /* Why it is being killed, or why it never ran. The first reason stays. */
 void exec_outcome_give_reason(struct exec *exec, enum outcome_kind kind, uint32_t value);
 
+/* The same work under this id has an outcome already: it is this exec's, too. False: it has none. */
+bool exec_outcome_recall(struct exec *exec);
+
 /* Decides by the reason given; without one it counts as killed. Nothing when it is decided already. */
 void exec_outcome_by_reason(struct exec *exec);
 

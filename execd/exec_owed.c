@@ -49,7 +49,7 @@ static bool send_ended(struct exec *e)
 	    .reading = exec_outcome_reading(e),
 	};
 
-	return records_ended(e->req_id, &ended) != -EAGAIN;
+	return records_ended(e->req_id, &ended, e->cut) != -EAGAIN;
 }
 
 void exec_owed_send(struct exec *exec)

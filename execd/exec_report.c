@@ -133,6 +133,14 @@ void exec_report_replay(uint64_t req_id, const struct channel_exec *exec, const 
 			 LOG_U64("suppressed", suppressed));
 }
 
+void exec_report_recalled(const struct exec *exec)
+{
+	struct channel_exec e = {.command_len = exec->command_len};
+
+	memcpy(e.fingerprint, exec->fingerprint, sizeof e.fingerprint);
+	exec_report_replay(exec->req_id, &e, &exec->outcome);
+}
+
 void exec_report_reused(uint64_t req_id)
 {
 	static struct log_limit limit = LOG_LIMIT_INIT(20, 1000);

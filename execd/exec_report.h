@@ -17,6 +17,8 @@ void exec_report_end(const struct exec *exec, const struct channel_drained *drai
 /* An exec that got no entry. Rate-limited in the log: a peer can send any number of them. */
 void exec_report_refused(uint64_t req_id, const struct channel_exec *exec, enum refusal refusal);
 void exec_report_replay(uint64_t req_id, const struct channel_exec *exec, const struct outcome *outcome);
+/* The same of an exec that had to wait for the proof of its earlier run. */
+void exec_report_recalled(const struct exec *exec);
 
 /* Other work came under an id that is done. Rate-limited. */
 void exec_report_reused(uint64_t req_id);

@@ -27,6 +27,7 @@ enum exec_event {
 	EXEC_ON_TURN,       /* a place is free; the command must be fetched */
 	EXEC_ON_TURN_WHOLE, /* a place is free; the whole command is at hand */
 	EXEC_ON_REFUSE,     /* it waits and must not start */
+	EXEC_ON_KNOWN,      /* it waits, and what it waited for is remembered as its outcome */
 	EXEC_ON_KILL,       /* shutdown, or the end of a GOAWAY's grace */
 	EXEC_ON_TIMER, /* its time is up: timeout_s while running, else the time for the proof of a kill */
 	EXEC_ON_RUN_FAILED, /* the slot did not get it */
@@ -63,6 +64,7 @@ enum exec_action {
 	EXEC_DO_ANNOUNCE_LATE, /* the same, under a kill that crossed it: its output is still owed */
 	EXEC_DO_ANSWER,        /* it never ran: decide, ENDED */
 	EXEC_DO_GIVE_BACK,     /* the same, and the slot is released */
+	EXEC_DO_REPLAY,        /* what is remembered is its answer; ENDED */
 	EXEC_DO_DECIDE,        /* the leader's status, or the reason of the kill, becomes the outcome */
 	EXEC_DO_EXITED,      /* the same by its own exit, and the slot gets its time to prove what is left */
 	EXEC_DO_KILL,        /* fix the reason, kill through the slot, start the clock of the proof */

@@ -68,10 +68,27 @@ static struct exec *next_to_start(void)
 	return NULL;
 }
 
+/* What waited for the proof of its earlier run may be answered by it. */
+static void answer_heirs(void)
+{
+	struct exec *e;
+	uint32_t i = 0;
+
+	while ((e = queue_at(i))) {
+		bool proven = e->heir && !inflight_find_dying(e->req_id);
+
+		if (proven)
+			e->heir = false;
+		if (!proven || !exec_life_recall(e))
+			i++;
+	}
+}
+
 static void start_waiting(void)
 {
 	struct exec *e;
 
+	answer_heirs();
 	while (place_is_free() && (e = next_to_start()) && take_place(e))
 		exec_life_step(e, e->command_len > 0 ? EXEC_ON_TURN : EXEC_ON_TURN_WHOLE, NULL);
 }
@@ -106,8 +123,15 @@ static void refuse(uint64_t req_id, const struct channel_exec *exec, enum refusa
 	records_refused(req_id, &outcome);
 }
 
+/* Its answer waits for the proof, whoever asks. One that was given already, or whose deadline has passed,
+ * waits for nothing. */
+static bool answer_is_due(const struct exec *dying)
+{
+	return !dying || dying->state == EXEC_STUCK || dying->reported || dying->replaced;
+}
+
 /* In flight, or done: it is answered without running. In flight is looked up first (contract.md 9). */
-static bool answer_known(uint64_t req_id, const struct channel_exec *exec)
+static bool answer_known(uint64_t req_id, const struct channel_exec *exec, const struct exec *dying)
 {
 	const struct exec *known = inflight_find(req_id);
 	struct outcome outcome;
@@ -122,6 +146,8 @@ static bool answer_known(uint64_t req_id, const struct channel_exec *exec)
 		refuse(req_id, exec, REFUSAL_COLLISION);
 		return true;
 	}
+	if (!answer_is_due(dying))
+		return false;
 	switch (cache_lookup(req_id, exec->fingerprint, &outcome, &truncated)) {
 	case CACHE_SAME:
 		self.counters.replayed++;
@@ -172,7 +198,7 @@ void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8
 	struct exec *e;
 
 	self.counters.received++;
-	if (answer_known(req_id, exec))
+	if (answer_known(req_id, exec, dying))
 		return;
 	refusal = refusal_of(exec, dying);
 	if (!refusal && queue_is_full())
@@ -182,8 +208,7 @@ void execs_on_exec(uint64_t req_id, const struct channel_exec *exec, const uint8
 		refuse(req_id, exec, refusal ? refusal : REFUSAL_QUEUE_FULL);
 		return;
 	}
-	if (dying)
-		dying->replaced = true;
+	e->heir = dying;
 	records_admitted(req_id);
 	if (command && !dying && queue_count() == 0 && place_is_free() && take_place(e))
 		exec_life_step(e, EXEC_ON_TURN_WHOLE, &whole);
@@ -293,12 +318,6 @@ static void expired(struct loop_timer *timer, uint64_t now_ms)
 
 /* --- leaving --- */
 
-static void step_all(enum exec_event event)
-{
-	for (struct exec *e = inflight_next(NULL); e; e = inflight_next(e))
-		exec_life_step(e, event, NULL);
-}
-
 static void refuse_waiting(enum refusal refusal)
 {
 	struct exec_note note = {.outcome = {OUTCOME_REFUSED, refusal}};
@@ -310,7 +329,10 @@ static void refuse_waiting(enum refusal refusal)
 
 static void kill_live(void)
 {
-	struct exec_note note = {.why = self.shutting_down ? "shutdown" : "goaway"};
+	struct exec_note note = {
+	    .why = self.shutting_down ? "shutdown" : "goaway",
+	    .outcome = {OUTCOME_REFUSED, self.shutting_down ? REFUSAL_SHUTTING_DOWN : REFUSAL_GOING_AWAY},
+	};
 
 	loop_timer_stop(self.loop, &self.kill_timer);
 	if (self.shutting_down) {
@@ -364,7 +386,8 @@ void execs_stream_lost(void)
 	if (!nothing_is_owed())
 		log_info("stream lost with execs in flight", LOG_U64("running", self.counters.running),
 			 LOG_U64("waiting", queue_count()));
-	step_all(EXEC_ON_LOST);
+	for (struct exec *e = inflight_next(NULL); e; e = inflight_next(e))
+		exec_life_step(e, EXEC_ON_LOST, NULL);
 	if (self.going_away && !self.shutting_down) {
 		loop_timer_stop(self.loop, &self.kill_timer);
 		loop_timer_stop(self.loop, &self.idle_timer);

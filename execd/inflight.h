@@ -49,7 +49,8 @@ struct exec {
 	bool killed;      /* ENDED: what is in the pipes is of a killed command */
 	bool cut;         /* not all of its output was handed over */
 	bool decided;     /* outcome is final */
-	bool replaced;    /* dying, and its id came again: what becomes of it now answers nobody */
+	bool replaced;    /* dying, and its id was answered since: what becomes of it now answers nobody */
+	bool heir;        /* it came while an earlier run of its id was dying */
 	bool reported;
 	bool oom;
 	const char *why; /* a word for the log: what no Abort brought, yet ends like one; NULL */

@@ -213,12 +213,12 @@ int records_left(uint64_t req_id)
 	return send_record(CHANNEL_LEFT, 0, req_id, NULL, 0);
 }
 
-int records_ended(uint64_t req_id, const struct channel_ended *ended)
+int records_ended(uint64_t req_id, const struct channel_ended *ended, bool truncated)
 {
 	uint8_t block[CHANNEL_ENDED_BLOCK];
 
 	channel_encode_ended(block, ended);
-	return send_record(CHANNEL_ENDED, 0, req_id, block, sizeof block);
+	return send_record(CHANNEL_ENDED, truncated ? CHANNEL_TRUNCATED : 0, req_id, block, sizeof block);
 }
 
 static void answer(enum channel_type type, uint8_t flags, uint64_t req_id, const struct outcome *outcome)

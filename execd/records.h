@@ -54,7 +54,7 @@ void records_drain(void);
 int records_fetch(uint64_t req_id, uint32_t offset);
 int records_started(uint64_t req_id, const int fds[3]); /* fds stay the caller's */
 int records_left(uint64_t req_id);
-int records_ended(uint64_t req_id, const struct channel_ended *ended);
+int records_ended(uint64_t req_id, const struct channel_ended *ended, bool truncated);
 
 /* The answers to an EXEC, one each, in order. Never fail: what does not fit now is the one pending answer. */
 void records_admitted(uint64_t req_id);

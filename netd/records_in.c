@@ -204,7 +204,7 @@ static int take_ended(struct records *r, const struct channel_record *record, ui
 	if (w->state == WORK_RUNNING)
 		sched_end(r->sched, &w->output, &ended, now_ms);
 	else
-		finish(r, w, &ended.outcome, false);
+		finish(r, w, &ended.outcome, record->h.flags & CHANNEL_TRUNCATED);
 	return 0;
 }
 

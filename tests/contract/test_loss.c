@@ -3,9 +3,14 @@
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 TestSuite(loss, .timeout = 60, .fini = stage_fini);
 
@@ -162,6 +167,59 @@ Test(loss, of_output_is_told_by_the_replay)
 	cr_assert_eq(exec->chunk_count, 0);
 	cr_assert_eq(folder_size(ran), 1);
 	stage_close(s);
+}
+
+static bool write_text(const char *folder, const char *file, const char *text)
+{
+	char path[128];
+	int fd, n;
+
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : (int)write(fd, text, strlen(text));
+	if (fd >= 0)
+		close(fd);
+	return n == (int)strlen(text);
+}
+
+/* In the freezer of cgroups, version 1, not even SIGKILL is taken before the thaw. Nothing is asserted while
+ * one is frozen. */
+Test(loss, of_an_aborted_exec_is_replayed_once_it_is_proven_dead)
+{
+	struct relay_request request = {.req_id = 5, .streaming = true};
+	char freezer[64], command[512], ran[FOLDER_PATH_MAX], pid[32];
+	unsigned early;
+	struct relay_exec *exec;
+	struct stage *s;
+	bool frozen;
+
+	snprintf(freezer, sizeof freezer, "/sys/fs/cgroup/freezer/worker-test-%d", getpid());
+	if (mkdir(freezer, 0755) < 0)
+		cr_skip_test("no freezer of our own: %s", strerror(errno));
+	s = stage_open(WORKER_SETTINGS());
+	folder_join(ran, s->folder, "ran");
+	snprintf(command, sizeof command, "sleep %s & echo $!; echo >> '%s'; wait", s->mark, ran);
+	request.command = command;
+	exec = relay_exec(s->attached, &request);
+	stage_wait_file(s, ran, 1);
+	cr_assert(relay_wait_bytes(exec, 2, STAGE_WAIT_MS));
+	snprintf(pid, sizeof pid, "%.*s", (int)(exec->out.size - 1), (const char *)exec->out.at);
+	frozen = write_text(freezer, "cgroup.procs", pid) && write_text(freezer, "freezer.state", "FROZEN");
+	relay_abort(s->attached, exec->req_id);
+	relay_run(s->relay, 200);
+	relay_cut(s->attached, RELAY_CUT_CLOSE);
+	stage_reattach(s);
+	exec = relay_exec(s->attached, &request);
+	relay_run(s->relay, 1000);
+	early = exec->terminal_count;
+	write_text(freezer, "freezer.state", "THAWED");
+	cr_assert(frozen);
+	cr_assert_eq(early, 0, "answered with a process alive");
+	stage_expect_end(exec, -1);
+	cr_assert_eq(process_count(s->mark), 0);
+	cr_assert_eq(folder_size(ran), 1, "it ran again");
+	stage_close(s);
+	rmdir(freezer);
 }
 
 /* Nothing lives longer than execd by more than it takes to kill: 5 to 30 ms, 220 with ASan among 20 that fork

@@ -250,7 +250,7 @@ int records_left(uint64_t req_id)
 	return 0;
 }
 
-int records_ended(uint64_t req_id, const struct channel_ended *ended)
+int records_ended(uint64_t req_id, const struct channel_ended *ended, bool truncated)
 {
 	static const char *const readings[] = {"nothing", "empty", "keep", "killed"};
 
@@ -258,8 +258,8 @@ int records_ended(uint64_t req_id, const struct channel_ended *ended)
 	if (fake.full)
 		return -EAGAIN;
 	fake.ended = *ended;
-	trace("ended %llu %s %s;", (unsigned long long)req_id, outcome_text(&ended->outcome),
-	      readings[ended->reading]);
+	trace("ended %llu %s %s%s;", (unsigned long long)req_id, outcome_text(&ended->outcome),
+	      readings[ended->reading], truncated ? " truncated" : "");
 	netd_told("ended", req_id, &ended->outcome);
 	return 0;
 }

@@ -53,6 +53,40 @@ Test(goaway, kills_after_its_grace)
 	expect("idle;");
 }
 
+/* What never ran is refused, and may run when it comes again. */
+Test(goaway, refuses_what_has_not_started_at_the_end_of_its_grace)
+{
+	begin(3);
+	exec(1, 1, .len = 100000);
+	exec_short(2);
+	exec_short(3);
+	execs_goaway(on_idle, NULL);
+	fake.config.max_concurrent = 0; /* there is no other slot for it */
+	slot_says(SLOT_UNREAD, 2);
+	cr_assert_eq(execs_counters()->waiting, 1);
+	forget_trace();
+	pass_ms(LIMIT_GOAWAY_MS);
+	slot_says(SLOT_EMPTY, 1);
+	cr_assert_eq(execs_counters()->waiting, 0);
+	expect("release 0;ended 1 refused:10 nothing;kill 1;ended 3 refused:10 nothing;"
+	       "release 1;ended 2 refused:10 nothing;");
+	cr_assert_eq(execs_counters()->cached, 0);
+}
+
+Test(goaway, kills_what_starts_at_the_end_of_its_grace)
+{
+	begin(1);
+	exec_short(1);
+	execs_goaway(on_idle, NULL);
+	pass_ms(LIMIT_GOAWAY_MS);
+	forget_trace();
+	slot_says(SLOT_STARTED, 0); /* it crossed the kill */
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("started 1;release 0;ended 1 abort:0 killed;");
+	cr_assert_eq(execs_counters()->cached, 1);
+}
+
 Test(goaway, is_idle_at_once_when_nothing_is_in_flight)
 {
 	begin(1);
@@ -130,7 +164,12 @@ Test(shutdown, kills_in_every_state_of_a_start)
 	cr_assert_eq(command_comes(3, 0, 60000), 0);
 	forget_trace();
 	execs_shutdown(0, on_idle, NULL);
-	expect("release 0;ended 1 abort:0 nothing;kill 1;kill 2;");
+	expect("release 0;ended 1 refused:9 nothing;kill 1;kill 2;");
+	slot_says(SLOT_EMPTY, 1);
+	expect("release 1;ended 2 refused:9 nothing;");
+	slot_says(SLOT_EMPTY, 2);
+	expect("release 2;ended 3 refused:9 nothing;");
+	cr_assert_eq(execs_counters()->cached, 0, "none of them ran");
 }
 
 Test(shutdown, a_drain_lets_running_ones_finish)

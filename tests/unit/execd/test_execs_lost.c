@@ -1,4 +1,5 @@
 /* The loss of the stream (contract.md 9 and 10), and ids that come again after it. */
+#include "execd/cache.h"
 #include "tests/unit/execd/fakes.h"
 
 static void start(uint64_t id)
@@ -36,11 +37,98 @@ Test(lost, after_the_exit_the_outcome_stays_and_is_truncated)
 	slot_exits(0, 3);
 	execs_stream_lost();
 	expect("kill 0;");
-	exec_short(1);
-	expect("replay 1 exit:3 truncated;");
 	slot_says(SLOT_EMPTY, 0);
 	expect("release 0;");
 	is_at_rest();
+	exec_short(1);
+	expect("replay 1 exit:3 truncated;");
+}
+
+/* Exec 1 is aborted, its leader is dead, others may live, and its stream is gone. */
+static void abort_and_lose(bool leader_dead)
+{
+	start(1);
+	execs_on_abort(1);
+	if (leader_dead)
+		slot_is_killed(0);
+	execs_stream_lost();
+	expect("kill 0;");
+}
+
+Test(lost, a_replay_waits_for_the_proof_like_any_other)
+{
+	for (int leader_dead = 0; leader_dead < 2; leader_dead++) {
+		if (leader_dead == 0)
+			begin(2);
+		abort_and_lose(leader_dead);
+		exec_short(1);
+		exec_short(1);
+		expect("admitted 1;duplicate 1;");
+		if (!leader_dead)
+			slot_is_killed(0);
+		expect("");
+		slot_says(SLOT_EMPTY, 0);
+		expect("release 0;ended 1 abort:0 nothing truncated;");
+		drained(1);
+		is_at_rest();
+		exec_short(1);
+		expect("replay 1 abort:0 truncated;");
+		cache_clear();
+	}
+	cr_assert_eq(execs_counters()->replayed, 4);
+	cr_assert_eq(execs_counters()->started, 2, "nothing ran again");
+}
+
+Test(lost, a_replay_waits_no_longer_than_its_own_answer_would_have)
+{
+	begin(2);
+	abort_and_lose(true);
+	exec_short(1);
+	expect("admitted 1;");
+	pass_ms(LIMIT_KILL_PROOF_MS);
+	expect("abandon 0;ended 1 abort:0 nothing truncated;");
+	drained(1);
+	exec_short(1);
+	expect("replay 1 abort:0 truncated;");
+	slot_says(SLOT_EMPTY, 0);
+	is_at_rest();
+}
+
+Test(lost, other_work_runs_once_what_was_aborted_is_proven_dead)
+{
+	begin(2);
+	abort_and_lose(true);
+	exec(1, 2, .command = "true");
+	expect("admitted 1;");
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;fetch 1@0;");
+}
+
+/* It never ran and has been answered: that answer waits for nobody's proof. */
+Test(lost, a_heir_that_was_aborted_is_replayed_at_once)
+{
+	begin(2);
+	abort_and_lose(true);
+	exec_short(1);
+	execs_on_abort(1);
+	drained(1);
+	exec_short(1);
+	expect("admitted 1;ended 1 abort:0 nothing;replay 1 abort:0;");
+	slot_says(SLOT_EMPTY, 0);
+	is_at_rest();
+}
+
+Test(lost, a_heir_that_is_lost_too_leaves_what_is_known)
+{
+	begin(2);
+	abort_and_lose(false);
+	exec_short(1);
+	execs_stream_lost();
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	forget_trace();
+	exec_short(1);
+	expect("replay 1 abort:0 truncated;");
 }
 
 Test(lost, an_exit_that_the_kill_found_is_cached_and_truncated)

@@ -58,8 +58,8 @@ Test(records, sends_what_it_is_told)
 	cr_assert_eq(records_fetch(5, 77), 0);
 	cr_assert_eq(records_started(6, fds), 0);
 	cr_assert_eq(records_left(6), 0);
-	cr_assert_eq(records_ended(7, &(struct channel_ended){.outcome = o, .reading = CHANNEL_READ_KILLED}),
-		     0);
+	cr_assert_eq(
+	    records_ended(7, &(struct channel_ended){.outcome = o, .reading = CHANNEL_READ_KILLED}, true), 0);
 	records_drain();
 	cr_assert(hears(&r) == CHANNEL_ADMITTED && r.h.req_id == 1);
 	cr_assert(hears(&r) == CHANNEL_DUPLICATE && r.h.req_id == 2);
@@ -68,7 +68,7 @@ Test(records, sends_what_it_is_told)
 	cr_assert(hears(&r) == CHANNEL_FETCH && r.h.req_id == 5 && buf_get_u32(r.body) == 77);
 	cr_assert(hears(&r) == CHANNEL_STARTED && r.h.req_id == 6 && r.fds[2] >= 0);
 	cr_assert(hears(&r) == CHANNEL_LEFT && r.h.req_id == 6 && r.h.len == 0);
-	cr_assert(hears(&r) == CHANNEL_ENDED && r.h.req_id == 7);
+	cr_assert(hears(&r) == CHANNEL_ENDED && r.h.req_id == 7 && r.h.flags == CHANNEL_TRUNCATED);
 	cr_assert(hears(&r) == CHANNEL_DRAIN);
 }
 
@@ -178,9 +178,9 @@ static unsigned fill(void)
 	struct channel_ended e = {.outcome = {OUTCOME_EXITED, 0}};
 	unsigned n = 0;
 
-	while (records_ended(1000 + n, &e) == 0)
+	while (records_ended(1000 + n, &e, false) == 0)
 		n++;
-	cr_assert_eq(records_ended(1, &e), -EAGAIN);
+	cr_assert_eq(records_ended(1, &e, false), -EAGAIN);
 	cr_assert_gt(n, 0);
 	return n;
 }

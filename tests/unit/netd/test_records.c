@@ -276,6 +276,22 @@ Test(records, a_replay_says_truncated_when_told)
 	cr_assert(f.kind == END && f.truncated);
 }
 
+/* It waited for the proof of its earlier run, and is answered by what that came to. */
+Test(records, an_end_of_what_did_not_run_says_truncated_when_told)
+{
+	uint8_t block[CHANNEL_ENDED_BLOCK];
+	struct h2_peer_frame f;
+
+	start();
+	exec(2, 10, 0);
+	say(CHANNEL_ADMITTED, 2, NULL, 0);
+	channel_encode_ended(block, &(struct channel_ended){.outcome = {OUTCOME_ABORTED, 0}});
+	channel_send(&execd, CHANNEL_ENDED, CHANNEL_TRUNCATED, 2, block, sizeof block, NULL, 0);
+	cr_assert_eq(pass(), 0);
+	f = h2_peer_next(&peer);
+	cr_assert(f.kind == END && f.exit_code == -1 && f.truncated);
+}
+
 Test(records, what_cannot_run_is_sent_as_bad_and_not_held)
 {
 	struct channel_exec e;
