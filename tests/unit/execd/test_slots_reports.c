@@ -36,6 +36,10 @@ uint64_t warden_down_ms(void)
 	return 0;
 }
 
+void warden_tick(void)
+{
+}
+
 int warden_start(void)
 {
 	return 0;
