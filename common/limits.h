@@ -45,6 +45,7 @@
 #define LIMIT_SHUTDOWN_PROOF_MS  3000u
 #define LIMIT_SHUTDOWN_ANSWER_MS 500u /* for the last answers, after that proof */
 #define LIMIT_SHUTDOWN_MS        5000u
+#define LIMIT_TRIAL_MS           5000u /* of the first command, where it is tried at the start */
 #define LIMIT_QUIET_MS           500u  /* keep: silence after which the End goes */
 #define LIMIT_LINGER_MS          5000u /* keep: open-window time after which it goes in any case */
 #define LIMIT_AFTER_KILL_MS      2000u /* open-window time for what a killed command left in its pipes */

@@ -20,9 +20,4 @@ int seccomp_load(const struct seccomp_program *program);
  * allocated and the caller's. 0 or -errno; then *ret_why (static) says what is wrong with the file. */
 int seccomp_read_file(const char *path, struct seccomp_program *ret, const char **ret_why);
 
-/* Tries a filter in a child that is thrown away: it must load, and bash (an absolute path) must run and exit
- * 0 under it within SECCOMP_TRY_MS. For start only: it waits. 0 or -errno with *ret_why (static). */
-int seccomp_try(const struct seccomp_program *program, const char *bash, const char **ret_why);
-#define SECCOMP_TRY_MS 5000
-
 #endif

@@ -2,10 +2,10 @@
 
 #include "execd/credentials.h"
 #include "execd/netd_image.h"
+#include "execd/netd_proc.h"
 #include "execd/process.h"
 #include "execd/slots.h"
 #include "execd/weakness.h"
-#include "policy/policy.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,19 +68,6 @@ static void report_capabilities(const char *what, uint64_t caps)
 	putchar('\n');
 }
 
-/* A file was tried before, and is refused at the start. */
-static void report_policy(const struct config *c)
-{
-	const char *why;
-
-	if (c->seccomp_file[0])
-		line("policy", "%s", c->seccomp_file);
-	else if (seccomp_try(&policy_commands, c->bash, &why) < 0)
-		line("policy", "cannot be put in force: %s", why);
-	else
-		line("policy", "built in");
-}
-
 static void report_commands(const struct config *c)
 {
 	printf("%-16s", "tools");
@@ -92,7 +79,7 @@ static void report_commands(const struct config *c)
 	line("bash", "%s", c->bash);
 	line("at once", "%u, %u more may wait", c->max_concurrent, LIMIT_WAITING);
 	line("left behind", "%s", c->background_kill ? "killed" : "lives on");
-	report_policy(c);
+	line("policy", "%s", c->seccomp_file[0] ? c->seccomp_file : "built in");
 }
 
 /* What netd may come to hold at the worst: commands and input that wait, both streams of each running command
@@ -111,24 +98,19 @@ static void report_weakness(const char *what)
 	line("not protected", "%s", what);
 }
 
-int check_report(const struct config *config)
+void check_report(const struct config *config, const struct slots_plan *plan)
 {
-	struct netd_image image;
-	struct slots_plan plan;
-	bool found = netd_image_open(&image) == 0;
+	const struct netd_image *image = netd_proc_image();
 
-	slots_plan(config, &plan);
 	report_relay(config);
-	line("netd", "%s%s", found ? image.path : "not found",
-	     found && image.fd >= 0 ? ", as a sealed copy" : "");
+	line("netd", "%s%s", image->path, image->fd >= 0 ? ", as a sealed copy" : "");
 	report_user("netd's user", &config->netd_user);
 	report_user("commands' user", &config->command_user);
 	report_capabilities("execd keeps", process_capabilities(config->keep_caps));
 	report_capabilities("commands keep", config->keep_caps);
 	report_commands(config);
-	line("Landlock", "ABI %d%s", plan.landlock_abi, plan.landlock_abi ? "" : " (none)");
-	line("killer", "%s%s", plan.killer, plan.weak ? " (weak)" : "");
+	line("Landlock", "ABI %d%s", plan->landlock_abi, plan->landlock_abi ? "" : " (none)");
+	line("killer", "%s%s", plan->killer, plan->weak ? " (weak)" : "");
 	report_memory(config);
-	weakness_each(config, &plan, true, report_weakness);
-	return found ? 0 : 1;
+	weakness_each(config, plan, true, report_weakness);
 }

@@ -4,7 +4,9 @@
 
 #include "execd/config.h"
 
-/* After config_read and config_settle. The program's exit code: 0, or 1 when netd is missing. */
-int check_report(const struct config *config);
+struct slots_plan;
+
+/* When all has been prepared as for a start. */
+void check_report(const struct config *config, const struct slots_plan *plan);
 
 #endif

@@ -2,6 +2,7 @@
  * does not need, and then only decides. */
 #include "common/clock.h"
 #include "common/drop.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/loop.h"
 #include "common/seccomp.h"
@@ -18,6 +19,7 @@
 #include "execd/signals.h"
 #include "execd/slots.h"
 #include "execd/status.h"
+#include "execd/trial.h"
 #include "execd/weakness.h"
 #include "policy/policy.h"
 
@@ -79,7 +81,7 @@ _Noreturn static void refuse(const struct config_error *e)
 		  LOG_FIELDS(LOG_STR("setting", e->setting), LOG_STR("why", e->why)));
 }
 
-/* A file of the commands' policy: what cannot be loaded here would stop each command later. */
+/* A file of the commands' policy, tried once slots are there. */
 static void load_policy_file(void)
 {
 	static struct seccomp_program program;
@@ -88,8 +90,7 @@ static void load_policy_file(void)
 
 	if (!config.seccomp_file[0])
 		return;
-	if (seccomp_read_file(config.seccomp_file, &program, &why) < 0 ||
-	    seccomp_try(&program, config.bash, &why) < 0) {
+	if (seccomp_read_file(config.seccomp_file, &program, &why) < 0) {
 		config_refuse(&error, "SANDBOX_SECCOMP_BPF", "%s", why);
 		refuse(&error);
 	}
@@ -186,7 +187,39 @@ static uint64_t random_seed(void)
 	return getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed ? seed : clock_now_us();
 }
 
-static void start(void)
+static void on_slot(void *owner, const struct slot_event *event)
+{
+	if (!trial_on_slot(event))
+		execs_on_slot(owner, event);
+}
+
+/* For who gives up before anything was served. */
+static void leave_slots(void)
+{
+	uint64_t end_ms = clock_now_ms() + LIMIT_SHUTDOWN_PROOF_MS;
+
+	slots_kill_all();
+	while (!slots_all_gone() && clock_now_ms() < end_ms)
+		must(loop_pass(&loop, 100), "the event loop failed");
+}
+
+static void try_command(void)
+{
+	struct config_error error;
+	const char *why;
+	int err = trial_run(&loop, &why);
+
+	if (err == 0 || err == -EINTR)
+		return;
+	leave_slots();
+	if (!config.seccomp_file[0])
+		fatalx("commands cannot be run", LOG_STR("why", why), LOG_ERR(err));
+	config_refuse(&error, "SANDBOX_SECCOMP_BPF", "%s", why);
+	refuse(&error);
+}
+
+/* All that can fail: --check goes the same way, but makes no file. */
+static void prepare(bool check)
 {
 	static const struct signals_events signals = {
 	    .terminate = on_terminate, .quit = on_quit, .hang_up = on_hang_up, .child = on_child};
@@ -197,19 +230,27 @@ static void start(void)
 	must(netd_proc_init(&loop, &config, secrets, random_seed(), on_netd_changed, NULL),
 	     "netd cannot be found");
 	slots_plan(&config, &plan);
-	must_open("SANDBOX_AUDIT", audit_open(config.audit));
-	must_open("STATUS_FILE", status_open(&loop, &config, plan.killer));
+	must_open("SANDBOX_AUDIT", check ? audit_check(config.audit) : audit_open(config.audit));
+	must_open("STATUS_FILE", check ? status_check(&config) : status_open(&loop, &config, plan.killer));
 	drop();
 	config_warn(&config, secrets);
-	weakness_warn(&config, &plan);
+	if (!check)
+		weakness_warn(&config, &plan);
 	must(seccomp_load(&policy_execd), "the system call policy cannot be loaded");
 	must(signals_start(&loop, &signals, NULL), "no signals");
-	must(slots_start(&loop, &config, execs_on_slot, NULL), "slots cannot be started");
 	must(execs_init(&loop, &config), "execs cannot be started");
+	must(slots_start(&loop, &config, on_slot, NULL), "slots cannot be started");
+	if (check || config.seccomp_file[0])
+		try_command();
+}
+
+static void start(void)
+{
 	log_info("started", LOG_STR("version", WORKER_VERSION), LOG_STR("id", config.sandbox_id),
 		 LOG_STR("killer", plan.killer), LOG_I64("landlock", plan.landlock_abi),
 		 LOG_U64("concurrent", config.max_concurrent));
-	netd_proc_dial();
+	if (!shutdown_begun())
+		netd_proc_dial();
 }
 
 static int run(void)
@@ -239,10 +280,11 @@ int main(int argc, char **argv, char **envp)
 	must(environment_take(envp, &env), "the environment cannot be taken");
 	must(init_split(&env), "no process beside init");
 	read_settings(&env);
+	prepare(check);
 	if (check) {
-		drop();
-		config_warn(&config, secrets);
-		return check_report(&config);
+		check_report(&config, &plan);
+		leave_slots();
+		return EXIT_SUCCESS;
 	}
 	start();
 	return run();

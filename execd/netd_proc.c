@@ -301,6 +301,11 @@ int netd_proc_init(struct loop *loop, const struct config *config, struct config
 	return netd_image_open(&np.image);
 }
 
+const struct netd_image *netd_proc_image(void)
+{
+	return &np.image;
+}
+
 void netd_proc_dial(void)
 {
 	dial();

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct netd_image;
+
 enum netd_proc_state {
 	NETD_PROC_WAITING,  /* for the next attempt, or for nothing any more */
 	NETD_PROC_STARTING, /* until it is jailed */
@@ -34,6 +36,9 @@ struct netd_proc_view {
  * the copy of it. 0 or -errno. */
 int netd_proc_init(struct loop *loop, const struct config *config, struct config_secrets *secrets,
 		   uint64_t seed, void (*changed)(void *owner), void *owner);
+
+/* Where netd is run from. */
+const struct netd_image *netd_proc_image(void);
 
 /* The first attempt, now. */
 void netd_proc_dial(void);

@@ -78,6 +78,20 @@ void outer_no_memfd(void)
 	enter(filter, sizeof filter / sizeof *filter);
 }
 
+void outer_no_prctl(unsigned option)
+{
+	const struct sock_filter filter[] = {
+	    NR,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+	    ARG0,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, option, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+	    ALLOW,
+	};
+
+	enter(filter, sizeof filter / sizeof *filter);
+}
+
 void outer_no_passrights(void)
 {
 	static const struct sock_filter filter[] = {

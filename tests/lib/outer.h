@@ -10,10 +10,12 @@
  *
  * outer_container: as the container runtimes' default: clone3 is ENOSYS, namespaces, mounts, bpf, keyrings,
  * io_uring and such EPERM. outer_no_landlock: a kernel without it. outer_no_memfd: one that makes none.
- * outer_no_passrights: one before 6.16, where SO_PASSRIGHTS of sockets is unknown. */
+ * outer_no_passrights: one before 6.16, where SO_PASSRIGHTS of sockets is unknown. outer_no_prctl: what is no
+ * kernel of Linux's, where that one is EINVAL. */
 void outer_container(void);
 void outer_no_landlock(void);
 void outer_no_memfd(void);
 void outer_no_passrights(void);
+void outer_no_prctl(unsigned option);
 
 #endif

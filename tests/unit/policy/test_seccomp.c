@@ -1,4 +1,4 @@
-/* SANDBOX_SECCOMP_BPF: the file is read, and tried before anything depends on it.
+/* SANDBOX_SECCOMP_BPF: how the file is read.
  * valgrind: not run: it would be under the filter, too */
 #include "common/seccomp.h"
 #include "policy/policy.h"
@@ -17,8 +17,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define BASH "/bin/bash"
 
 static char folder[] = "/tmp/seccomp.XXXXXX";
 static const struct sock_filter allow_all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -100,71 +98,6 @@ Test(seccomp, says_what_is_wrong_with_a_file)
 	cr_assert(mkdir("f", 0700) == 0);
 	refuse(-EINVAL, "not a regular file");
 	rmdir("f");
-}
-
-static void expect_try(const struct sock_filter *insns, size_t count, int err, const char *wanted)
-{
-	struct seccomp_program program = {insns, (unsigned short)count};
-	const char *why = "";
-
-	cr_assert_eq(seccomp_try(&program, BASH, &why), err, "%s", why);
-	if (err < 0)
-		cr_assert_str_eq(why, wanted);
-}
-
-#define NR          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
-#define IF(nr)      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1)
-#define ANSWER(ret) BPF_STMT(BPF_RET | BPF_K, (ret))
-
-Test(seccomp, tries_a_filter_before_it_is_used)
-{
-	static const struct sock_filter no_return[] = {NR};
-	static const struct sock_filter bad_code[] = {{0xffff, 0, 0, 0}, ANSWER(SECCOMP_RET_ALLOW)};
-	static const struct sock_filter no_exec[] = {NR, IF(SYS_execve), ANSWER(SECCOMP_RET_ERRNO | EPERM),
-						     ANSWER(SECCOMP_RET_ALLOW)};
-	static const struct sock_filter kills[] = {NR, IF(SYS_execve), ANSWER(SECCOMP_RET_ALLOW),
-						   ANSWER(SECCOMP_RET_KILL_PROCESS)};
-	static const struct sock_filter no_map[] = {NR, IF(SYS_mmap), ANSWER(SECCOMP_RET_ERRNO | ENOMEM),
-						    ANSWER(SECCOMP_RET_ALLOW)};
-
-	expect_try(&allow_all, 1, 0, NULL);
-	expect_try(no_return, 1, -EINVAL, "the kernel does not take it as a filter");
-	expect_try(bad_code, 2, -EINVAL, "the kernel does not take it as a filter");
-	expect_try(no_exec, 4, -EPERM, "bash cannot be executed under it");
-	expect_try(kills, 4, -EPERM, "bash is killed by SIGSYS under it");
-	expect_try(no_map, 4, -EPERM, "bash does not work under it");
-}
-
-Test(seccomp, the_policies_of_commands_pass_the_trial)
-{
-	const char *why = "";
-
-	cr_assert_eq(seccomp_try(&policy_commands, BASH, &why), 0, "%s", why);
-	cr_assert_eq(seccomp_try(&policy_commands_ptrace, BASH, &why), 0, "%s", why);
-	cr_assert_eq(seccomp_try(&policy_execd, BASH, &why), 0, "%s", why);
-	cr_assert_eq(seccomp_try(&policy_netd, BASH, &why), -EPERM);
-	cr_assert_str_eq(why, "bash is killed by SIGSYS under it");
-}
-
-Test(seccomp, the_trial_leaves_the_process_as_it_was)
-{
-	const char *why = "";
-	int before = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
-
-	cr_assert_eq(seccomp_try(&policy_commands, BASH, &why), 0);
-	cr_assert_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), before);
-	cr_assert_eq(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), 0);
-	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
-	cr_assert_eq(errno, ECHILD);
-}
-
-Test(seccomp, the_trial_does_not_mind_an_ignored_sigchld)
-{
-	const char *why = "";
-
-	signal(SIGCHLD, SIG_IGN);
-	cr_assert_eq(seccomp_try(&policy_commands, BASH, &why), 0, "%s", why);
-	cr_assert(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
 }
 
 Test(seccomp, loading_needs_no_new_privs)
