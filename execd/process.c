@@ -42,11 +42,16 @@ static void close_inherited(void)
 
 int process_harden(const char **ret_step)
 {
-	struct rlimit none = {0, 0};
+	struct rlimit core;
 	int err;
 
+	/* The soft limit: commands may raise theirs as far as we could. Ours is of no matter once we are not
+	 * dumpable. */
 	*ret_step = "core limit";
-	if (setrlimit(RLIMIT_CORE, &none) < 0)
+	if (getrlimit(RLIMIT_CORE, &core) < 0)
+		return -errno;
+	core.rlim_cur = 0;
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
 		return -errno;
 	*ret_step = "dumpable";
 	if (prctl(PR_SET_DUMPABLE, 0UL, 0, 0, 0) < 0)

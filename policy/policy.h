@@ -8,7 +8,7 @@
 extern const struct seccomp_program policy_netd;
 extern const struct seccomp_program policy_execd;
 extern const struct seccomp_program policy_commands;
-/* The same with ptrace and process_vm_*: only where Landlock keeps a tracer to what it may reach. */
+/* The same with ptrace and process_vm_*: only where Landlock keeps a tracer to the commands. */
 extern const struct seccomp_program policy_commands_ptrace;
 
 /* The name of a system call of this architecture (static), or NULL where the compiler knew none. */

@@ -138,7 +138,7 @@ static void start(void)
 	    .environ = config->command_environ,
 	    .fds = {slot.theirs[0], slot.theirs[1], slot.theirs[2]},
 	    .cwd_fd = slot.world->cwd_fd,
-	    .ruleset = slot.world->command_ruleset,
+	    .ruleset = slot.world->ruleset,
 	    .landlock_abi = slot.world->plan.landlock_abi,
 	    .seccomp = slot.world->seccomp,
 	    .raise_stack = command_is_split(&slot.command),
@@ -352,11 +352,11 @@ static void wait_for_work(void)
 static void enter_own_domain(const struct slot_world *world)
 {
 	slot.witness = -1;
-	if (world->slot_ruleset < 0)
+	if (world->ruleset < 0)
 		return;
 	if (world->plan.landlock_kill)
 		slot.witness = kill_landlock_witness(world->warden);
-	if (landlock_enter(world->slot_ruleset, world->plan.landlock_abi, true) < 0)
+	if (landlock_enter(world->ruleset, world->plan.landlock_abi, true) < 0)
 		_exit(1);
 	if (!kill_landlock_held_back(slot.witness))
 		fd_close(&slot.witness);
@@ -364,10 +364,10 @@ static void enter_own_domain(const struct slot_world *world)
 
 _Noreturn void slot_main(int fd, const struct slot_world *world)
 {
-	const int keep[] = {fd, world->cwd_fd, world->command_ruleset, world->slot_ruleset};
+	const int keep[] = {fd, world->cwd_fd, world->ruleset};
 	sigset_t child;
 
-	world_close_all_but(keep, 4);
+	world_close_all_but(keep, sizeof keep / sizeof *keep);
 	slot.world = world;
 	slot.fd = fd;
 	for (int i = 0; i < 3; i++)

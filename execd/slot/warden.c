@@ -77,10 +77,13 @@ static uint32_t set_files(int fd, const struct slot_world *world)
 
 static uint32_t set_limits(void)
 {
-	static const struct rlimit no_core = {0, 0};
-	struct rlimit files;
+	struct rlimit core, files;
 
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
+	if (getrlimit(RLIMIT_CORE, &core) < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return FAILED(START_LIMITS);
+	/* A command that wants a core has only its own memory to put into it. */
+	core.rlim_cur = 0;
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
 		return FAILED(START_LIMITS);
 	/* A command's descriptors in flight count against its user, which may be ours: half leaves us the
 	 * rest. */
@@ -100,30 +103,26 @@ static uint32_t drop(const struct config *config)
 	return err < 0 ? OUTCOME_START_VALUE(START_PRIVILEGES, -err) : 0;
 }
 
-/* keep: one domain for all commands, each of which gets a nested layer without scope, so that they can signal
- * but not trace each other. kill: a scoped domain for each slot, another below it for each command. */
+/* keep: one domain for all that is started from here, so that a later command finds, signals and traces what
+ * an earlier one left; slots and warden are kept from that by not being dumpable. kill: a scoped domain for
+ * each slot, another below it for each command. */
 static uint32_t enter_world(struct slot_world *world)
 {
-	struct landlock_world scoped = {.scoped = LANDLOCK_SCOPED_ABSTRACT | LANDLOCK_SCOPED_SIGNAL};
-	struct landlock_world open_world = {0};
-	bool kill = world->config->background_kill;
-	int abi = world->plan.landlock_abi, shared, err;
+	const struct landlock_world scoped = {.scoped = LANDLOCK_SCOPED_ABSTRACT | LANDLOCK_SCOPED_SIGNAL};
+	int abi = world->plan.landlock_abi, ruleset, err;
 
-	world->slot_ruleset = world->command_ruleset = -1;
+	world->ruleset = -1;
 	if (abi < LANDLOCK_ABI_REFER)
 		return 0;
-	world->command_ruleset = landlock_create(abi, kill ? &scoped : &open_world, true);
-	if (world->command_ruleset < 0)
-		return OUTCOME_START_VALUE(START_LANDLOCK, -world->command_ruleset);
-	shared = landlock_create(abi, &scoped, true);
-	if (shared < 0)
-		return OUTCOME_START_VALUE(START_LANDLOCK, -shared);
-	if (kill) {
-		world->slot_ruleset = shared;
+	ruleset = landlock_create(abi, &scoped, true);
+	if (ruleset < 0)
+		return OUTCOME_START_VALUE(START_LANDLOCK, -ruleset);
+	if (world->config->background_kill) {
+		world->ruleset = ruleset;
 		return 0;
 	}
-	err = landlock_enter(shared, abi, true);
-	close(shared);
+	err = landlock_enter(ruleset, abi, true);
+	close(ruleset);
 	return err < 0 ? OUTCOME_START_VALUE(START_LANDLOCK, -err) : 0;
 }
 

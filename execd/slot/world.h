@@ -16,8 +16,7 @@ struct slot_world {
 	struct slots_plan plan;
 	pid_t warden;
 	int cwd_fd;
-	int slot_ruleset;    /* kill: each slot's own domain; -1: none */
-	int command_ruleset; /* each command's layer; -1: none */
+	int ruleset; /* kill: each slot enters it, and each command again; -1: none */
 };
 
 /* Closes every descriptor but those in keep (count of them, in any order; below 0 is skipped) and 0 to 2. 0

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,21 +63,22 @@ static void need_cores(void)
 		cr_skip_test("no cores here");
 }
 
-/* RLIMIT_CORE is 0; and given one by root (CAP_SYS_RESOURCE) they leave none all the same, for they are not
- * dumpable. */
-static void give_limit(pid_t pid)
+/* RLIMIT_CORE is 0, hard for netd; and given one by root (CAP_SYS_RESOURCE) they leave none all the same, for
+ * they are not dumpable. */
+static void give_limit(pid_t pid, bool hard_too)
 {
 	const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	char path[64], text[4096];
+	char soft[32] = "", hard[32] = "";
 	const char *line;
-	unsigned soft = 1, hard = 1;
 
 	cr_assert_gt(pid, 0);
 	snprintf(path, sizeof path, "/proc/%d/limits", pid);
 	cr_assert_gt(folder_read(path, text, sizeof text), 0);
 	line = strstr(text, "Max core file size");
-	cr_assert(line && sscanf(line, "Max core file size %u %u", &soft, &hard) == 2, "%s", text);
-	cr_assert(soft == 0 && hard == 0, "%d may leave a core", pid);
+	cr_assert(line && sscanf(line, "Max core file size %31s %31s", soft, hard) == 2, "%s", text);
+	cr_assert(strcmp(soft, "0") == 0 && (!hard_too || strcmp(hard, "0") == 0), "%d may leave a core",
+		  pid);
 	prlimit(pid, RLIMIT_CORE, &all, NULL);
 }
 
@@ -84,7 +86,7 @@ static void end_by(struct stage *s, const char *name, int signal_number)
 {
 	pid_t pid = process_child(s->worker.pid, name);
 
-	give_limit(pid);
+	give_limit(pid, true);
 	process_kill(pid, signal_number);
 	cr_assert(process_wait_dead(s->relay, pid, STAGE_WAIT_MS));
 }
@@ -105,11 +107,11 @@ Test(core, is_left_by_none_of_the_worker)
 		end_by(s, "netd", signals[i]);
 		stage_reattach(s);
 	}
-	stage_expect_end(stage_exec(s, "cd %s && ulimit -c unlimited; kill -ABRT $$", s->folder), -1);
+	stage_expect_end(stage_exec(s, "cd %s && kill -ABRT $$", s->folder), -1);
 	/* These block all signals; only what they do themselves could kill them so. */
-	give_limit(process_child(s->worker.pid, "slot"));
-	give_limit(process_child(s->worker.pid, "warden"));
-	give_limit(s->worker.pid);
+	give_limit(process_child(s->worker.pid, "slot"), false);
+	give_limit(process_child(s->worker.pid, "warden"), false);
+	give_limit(s->worker.pid, false);
 	process_kill(s->worker.pid, SIGABRT);
 	cr_assert(worker_wait_exit(&s->worker, STAGE_WAIT_MS));
 	cr_assert(WIFSIGNALED(s->worker.wait_status) && !WCOREDUMP(s->worker.wait_status));
@@ -191,5 +193,31 @@ Test(core, would_hold_no_token)
 	cr_assert_eq(found.all, 1);
 	cr_assert_eq(found.hidden, 1);
 	cr_assert_eq(copies_in(worker_netd(&s->worker), token).all, 0);
+	stage_close(s);
+}
+
+/* One that asks for a core gets its own memory, which has held nothing of the worker's. */
+Test(core, of_a_command_holds_no_token)
+{
+	char token[64], setting[80], path[FOLDER_PATH_MAX];
+	struct stage *s = stage_prepare();
+	struct stat st;
+	int core;
+
+	memcpy(folder, s->folder, sizeof folder);
+	need_cores();
+	snprintf(token, sizeof token, "tkn-%d-core", (int)getpid());
+	snprintf(setting, sizeof setting, "SANDBOX_TOKEN=%s", token);
+	stage_relay(s, &(struct relay_options){.token = token});
+	worker_start_prepared(&s->worker, s->relay, WORKER_SETTINGS(setting), want_cores);
+	stage_reattach(s);
+	stage_expect_end(stage_exec(s, "cd %s && ulimit -c unlimited && kill -ABRT $$", s->folder), -1);
+	folder_join(path, s->folder, "core");
+	core = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert(core >= 0 && fstat(core, &st) == 0 && st.st_size > 4096);
+	cr_assert(holds(core, 0, (unsigned long)st.st_size, "ulimit -c unlimited"));
+	cr_assert_not(holds(core, 0, (unsigned long)st.st_size, token));
+	close(core);
+	unlink(path);
 	stage_close(s);
 }

@@ -69,7 +69,7 @@ static const char *const kill_apart[] = {"SANDBOX_BACKGROUND=kill", "SANDBOX_USE
 
 /* Uid 0 for all but netd. What it owns, it may write: each oom_score_adj, which asks for nothing else. */
 static const struct rights root_keep = {
-    .execd = ".....o", .netd = ".....o", .slot = "s...co", .warden = "s...co", .other = "s...co", .own = OWN};
+    .execd = ".....o", .netd = ".....o", .slot = "s...co", .warden = "s...co", .other = "stl.co", .own = OWN};
 static const struct rights root_kill = {
     .execd = ".....o", .netd = ".....o", .slot = "....co", .warden = "....co", .other = "....co", .own = OWN};
 static const struct rights root_old = {
@@ -77,7 +77,7 @@ static const struct rights root_old = {
 
 /* One uid without privileges for all. */
 static const struct rights one_keep = {
-    .execd = "....c.", .netd = "....c.", .slot = "s...c.", .warden = "s...c.", .other = "s...co", .own = OWN};
+    .execd = "....c.", .netd = "....c.", .slot = "s...c.", .warden = "s...c.", .other = "stl.co", .own = OWN};
 static const struct rights one_kill = {
     .execd = "....c.", .netd = "....c.", .slot = "....c.", .warden = "....c.", .other = "....co", .own = OWN};
 static const struct rights one_old = {
@@ -85,7 +85,7 @@ static const struct rights one_old = {
 
 /* Started as root, the commands another user's. */
 static const struct rights apart_keep = {
-    .execd = NOTHING, .netd = NOTHING, .slot = "s...c.", .warden = "s...c.", .other = "s...co", .own = OWN};
+    .execd = NOTHING, .netd = NOTHING, .slot = "s...c.", .warden = "s...c.", .other = "stl.co", .own = OWN};
 static const struct rights apart_kill = {
     .execd = NOTHING, .netd = NOTHING, .slot = "....c.", .warden = "....c.", .other = "....co", .own = OWN};
 static const struct rights apart_old = {

@@ -130,11 +130,13 @@ Test(slots_world, load_a_policy_of_the_operators_in_each_command_alone)
 
 Test(slots_world, limit_commands)
 {
-	struct rlimit files;
+	struct rlimit files, core;
 	char want[128];
 
-	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
-	snprintf(want, sizeof want, "%llu\n%llu\n0\n0\n",
+	cr_assert(getrlimit(RLIMIT_NOFILE, &files) == 0 && getrlimit(RLIMIT_CORE, &core) == 0);
+	core.rlim_max = 1024 * 1024; /* as execd was started */
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &core), 0);
+	snprintf(want, sizeof want, "%llu\n%llu\n0\n1024\n",
 		 files.rlim_max / 2 < 1024 ? (unsigned long long)files.rlim_max / 2 : 1024,
 		 (unsigned long long)files.rlim_max / 2);
 	start(false);
@@ -247,9 +249,17 @@ static void look_into_another(const char *want)
 	rig_release(other);
 }
 
-Test(slots_world, keep_commands_from_tracing_each_other)
+/* As lsof -i, ss -p and fuser do to find who holds a port. */
+Test(slots_world, let_commands_look_into_what_earlier_ones_left_when_it_is_kept)
 {
 	start(false);
+	look_into_another("yes\n");
+	rig_stop();
+}
+
+Test(slots_world, keep_commands_from_tracing_each_other_when_nothing_is_kept)
+{
+	start(true);
 	if (plan.landlock_abi == 0)
 		cr_skip_test("no Landlock here");
 	look_into_another("no\n");
