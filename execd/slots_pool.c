@@ -13,11 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELP_MAX 256u /* processes in one pass of a sweep that execd makes itself */
+#define HELP_MAX      256u /* processes in one pass of a sweep that execd makes itself */
+#define HELP_AFTER_MS 500u /* that a slot which leaves has to kill by itself, and between two such passes */
 
 struct pool pool;
 
 static struct loop_timer ping_timer;
+static struct loop_timer help_timer;
 
 void pool_emit(struct pool_slot *s, struct slot_event event)
 {
@@ -78,12 +80,43 @@ void pool_free(struct pool_slot *s)
 		pool_fill();
 }
 
+/* The slot's own killer had its time. execd may hold CAP_KILL: a command that was left CAP_SETUID can change
+ * its uid. */
+static void help_kill(struct pool_slot *s)
+{
+	struct sweep sweep;
+
+	if (s->pid == 0)
+		return;
+	sweep_begin(&sweep, s->pid, NULL);
+	sweep_pass(&sweep, HELP_MAX);
+}
+
+/* One that leaves has no more to say that it needs help. */
+static void on_help_timer(struct loop_timer *timer, uint64_t now_ms)
+{
+	bool again = false;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++) {
+		struct pool_slot *s = &pool.slots[i];
+
+		if (s->place != POOL_LEAVING)
+			continue;
+		help_kill(s);
+		again = true;
+	}
+	if (again)
+		loop_timer_set(pool.loop, timer, now_ms + HELP_AFTER_MS);
+}
+
 void pool_leave(struct pool_slot *s)
 {
 	close_socket(s);
 	s->place = POOL_LEAVING;
 	if (s->pid == 0)
 		pool_free(s);
+	else if (!help_timer.armed)
+		loop_timer_set(pool.loop, &help_timer, clock_now_ms() + HELP_AFTER_MS);
 }
 
 void pool_destroy(struct pool_slot *s, const char *why)
@@ -105,18 +138,6 @@ int pool_send(struct pool_slot *s, const struct slot_order *order)
 	else if (err == -ECONNRESET)
 		s->unread = true;
 	return err;
-}
-
-/* The slot's own killer had a second. execd may hold CAP_KILL: a command that was left CAP_SETUID can change
- * its uid. */
-static void help_kill(struct pool_slot *s)
-{
-	struct sweep sweep;
-
-	if (s->pid == 0)
-		return;
-	sweep_begin(&sweep, s->pid, NULL);
-	sweep_pass(&sweep, HELP_MAX);
 }
 
 static void became_ready(struct pool_slot *s)
@@ -380,6 +401,7 @@ void pool_start(void)
 {
 	for (unsigned i = 0; i < POOL_SIZE; i++)
 		clear(&pool.slots[i]);
+	help_timer = (struct loop_timer){.fire = on_help_timer};
 	ping_timer = (struct loop_timer){.fire = on_ping_timer};
 	loop_timer_set(pool.loop, &ping_timer, clock_now_ms() + LIMIT_SLOT_PING_MS);
 }

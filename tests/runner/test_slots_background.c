@@ -4,6 +4,7 @@
 #include "tests/lib/space.h"
 
 #include "common/clock.h"
+#include "common/drop.h"
 #include "common/limits.h"
 
 #include <criterion/criterion.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,5 +244,47 @@ Test(slots_background, kill_leaves_nothing_of_any_shape)
 		cr_expect(WIFEXITED(r.wait_status) && WEXITSTATUS(r.wait_status) == 3, "%s: %x", *shape,
 			  (unsigned)r.wait_status);
 	}
+	rig_stop();
+}
+
+#define OTHER_USER                                                                                           \
+	"python3 -uc 'import os,time; os.setuid(64123); print(os.getpid()); time.sleep(1000)' & exit 0"
+
+/* What its slot may not signal any more, and execd may. */
+static int mind_another_user(void)
+{
+	unsigned slot;
+
+	rig_prepare();
+	if (geteuid() != 0 || !drop_holds(CAP_SETUID) || !drop_holds(CAP_KILL))
+		cr_skip_test("not root");
+	rig_config.keep_caps = DROP_CAP(CAP_SETUID);
+	rig_start();
+	slot = rig_run(OTHER_USER, NULL);
+	rig_until(slot, SLOT_MINDING);
+	rig_until_output(slot, "\n");
+	rig_close(slot);
+	slots_mind(slot);
+	return atoi(rig_execs[slot].out);
+}
+
+Test(slots_background, keep_ends_another_user_at_shutdown)
+{
+	int other = mind_another_user();
+
+	cr_assert(lives(other));
+	rig_stop();
+	cr_assert_not(lives(other));
+}
+
+Test(slots_background, keep_ends_another_user_when_it_is_the_oldest)
+{
+	int other = mind_another_user();
+
+	for (unsigned i = 1; i < LIMIT_MINDERS; i++)
+		run_and_mind("sleep 1000 & exit 0");
+	cr_assert(lives(other));
+	run_and_mind("sleep 1000 & exit 0");
+	until_gone(other);
 	rig_stop();
 }
