@@ -42,6 +42,12 @@ static int check_limits(const struct config *c, struct config_error *e)
 	return 0;
 }
 
+/* kill(2) */
+static bool can_kill(uid_t uid)
+{
+	return uid == getuid() || drop_holds(CAP_KILL);
+}
+
 /* Started as root, netd gets a user of its own if the machine lets it; a user that was named must work. */
 static int settle_netd_user(struct config *c, struct config_error *e)
 {
@@ -51,8 +57,10 @@ static int settle_netd_user(struct config *c, struct config_error *e)
 	struct probe p;
 	int err;
 
-	if (!named && !drop_holds(CAP_SETUID))
+	if (!named && (!drop_holds(CAP_SETUID) || !drop_holds(CAP_KILL)))
 		return 0;
+	if (named && !can_kill(c->netd_user.uid))
+		return config_refuse(e, "NETD_USER", "cannot be killed: execd has no CAP_KILL");
 	if (!named && user_parse(&user_files_system, "nobody", &c->netd_user, &why) < 0) {
 		log_info("no user nobody in /etc/passwd: netd runs as 65534");
 		user_parse(&user_files_system, "65534:65534", &c->netd_user, &why);
@@ -104,6 +112,12 @@ static int settle_commands(struct config *c, struct config_error *e)
 	if (c->keep_caps & ~drop_permitted())
 		return config_refuse(e, "SANDBOX_KEEP_CAPS",
 				     "names a capability that execd does not hold itself");
+	if (c->command_user.set && !can_kill(c->command_user.uid))
+		return config_refuse(e, "SANDBOX_USER", "cannot be killed: execd has no CAP_KILL");
+	if (c->keep_caps & DROP_CAP(CAP_SETUID) && !drop_holds(CAP_KILL))
+		return config_refuse(
+		    e, "SANDBOX_KEEP_CAPS",
+		    "lets commands become a user that cannot be killed: execd has no CAP_KILL");
 	err = probe_as(
 	    &d, &(struct probe_question){.cwd_fd = c->cwd_fd, .path = c->path, .names = config_capabilities},
 	    &p);

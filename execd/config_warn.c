@@ -71,7 +71,8 @@ void config_warn(const struct config *c, const struct config_secrets *secrets)
 		log_warn("commands run as uid 0, which is no containment even without capabilities; set "
 			 "SANDBOX_USER");
 	if (netd == 0)
-		log_warn("netd runs as uid 0, without capabilities; give execd CAP_SETUID and CAP_SETGID, or "
+		log_warn("netd runs as uid 0, without capabilities; give execd CAP_SETUID, CAP_SETGID and "
+			 "CAP_KILL, or "
 			 "start it as another user");
 	if (c->killer) {
 		slots_plan(c, &plan);

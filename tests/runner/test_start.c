@@ -1,4 +1,5 @@
 /* How execd starts, or does not: arguments, settings, what its parent left it. */
+#include "common/drop.h"
 #include "tests/lib/program.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -174,6 +176,28 @@ Test(start, refuses_users_and_capabilities_that_it_cannot_give)
 	expect_refused("SANDBOX_USER", ENV("SANDBOX_USER=0"), NULL);
 	expect_refused("NETD_USER", ENV("NETD_USER=0"), NULL);
 	expect_refused("SANDBOX_KEEP_CAPS", ENV("SANDBOX_KEEP_CAPS=net_raw"), NULL);
+}
+
+/* A container with these two and no CAP_KILL. */
+static void only_changes_users(void)
+{
+	const uint64_t two = DROP_CAP(CAP_SETUID) | DROP_CAP(CAP_SETGID);
+	const char *step;
+
+	if (drop_privileges(&(struct drop){.keep = two, .bounding = two, .ambient = true}, &step) < 0)
+		_exit(126);
+}
+
+Test(start, refuses_users_that_it_cannot_kill)
+{
+	if (getuid() != 0)
+		cr_skip_test("needs root");
+	expect_refused("SANDBOX_USER", ENV("SANDBOX_USER=64123"), only_changes_users);
+	expect_refused("NETD_USER", ENV("NETD_USER=64123"), only_changes_users);
+	expect_refused("SANDBOX_KEEP_CAPS", ENV("SANDBOX_KEEP_CAPS=setuid"), only_changes_users);
+	cr_assert_eq(program_run(&p, ARGS("--check"), ENV("SANDBOX_USER=0:0"), only_changes_users), 0, "%s",
+		     p.said);
+	cr_assert(strstr(p.said, "uid 0, as execd"), "%s", p.said);
 }
 
 Test(start, without_bash_is_exit_1_and_names_path)
