@@ -5,6 +5,7 @@
 #include "execd/reap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -13,7 +14,7 @@
 
 #define EXIT_BY_SIGNAL 128
 
-/* The rest the kernel keeps from a process 1 that handles none. */
+/* The rest is ignored, or the kernel keeps it from a process 1 that handles none. */
 static const int passed_on[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
 /* Reaps all that have ended. True, with *ret_code, when the child was among them. */
@@ -23,7 +24,7 @@ static bool reap(pid_t child, int *ret_code)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 		if (!reap_is_exit(pid, status) || pid != child)
 			continue;
 		gone = true;
@@ -32,7 +33,7 @@ static bool reap(pid_t child, int *ret_code)
 	return gone;
 }
 
-/* When it exits the kernel kills whatever is left in the container. */
+/* When process 1 exits the kernel kills whatever is left in the container. */
 _Noreturn static void be_init(pid_t child, const sigset_t *set)
 {
 	const char *step;
@@ -54,13 +55,28 @@ _Noreturn static void be_init(pid_t child, const sigset_t *set)
 	}
 }
 
-int init_split(struct environment *env)
+/* Of others: whoever executed us had them. What of them has ended is reaped. */
+static bool has_children(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+		(void)reap_is_exit(pid, status);
+	return pid == 0;
+}
+
+int init_split(struct environment *env, int *ret_parent)
 {
 	sigset_t set, before;
+	int ends[2];
 	pid_t child;
 
-	if (getpid() != 1)
+	*ret_parent = -1;
+	if (getpid() != 1 && !has_children())
 		return 0;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
@@ -70,9 +86,12 @@ int init_split(struct environment *env)
 	if (child < 0)
 		return -errno;
 	if (child > 0) {
+		close(ends[0]);
 		environment_wipe(env);
 		be_init(child, &set);
 	}
+	close(ends[1]);
+	*ret_parent = ends[0];
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return setsid() < 0 ? -errno : 0;
 }

@@ -2,6 +2,7 @@
  * does not need, and then only decides. */
 #include "common/clock.h"
 #include "common/drop.h"
+#include "common/fd.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/loop.h"
@@ -17,6 +18,7 @@
 #include "execd/process.h"
 #include "execd/shutdown.h"
 #include "execd/signals.h"
+#include "execd/slot/proc.h"
 #include "execd/slots.h"
 #include "execd/status.h"
 #include "execd/trial.h"
@@ -42,6 +44,8 @@ static struct config config;
 static struct config_secrets *secrets;
 static struct slots_plan plan;
 static struct loop loop;
+static void on_init_gone(struct loop_source *source, uint32_t events);
+static struct loop_source init = {.fd = -1, .ready = on_init_gone};
 
 /* Handles what needs nothing else. True for --check; does not return for the rest. */
 static bool read_arguments(int argc, char **argv)
@@ -97,6 +101,15 @@ static void load_policy_file(void)
 	slots_use_seccomp(&program);
 }
 
+/* Nothing is swept in a tree that was not proven to be ours: its numbers may be anybody's. */
+static void find_processes(void)
+{
+	const char *why;
+
+	if (proc_open(&why) < 0)
+		fatalx("/proc cannot be used to find processes", LOG_STR("why", why));
+}
+
 static void read_settings(struct environment *env)
 {
 	struct config_error error;
@@ -107,6 +120,7 @@ static void read_settings(struct environment *env)
 	if (config_read(env->vars, &config, secrets, &error) < 0)
 		refuse(&error);
 	log_init("execd", config.log_level, config.log_format);
+	find_processes();
 	if (config_settle(&config, &error) < 0)
 		refuse(&error);
 	environment_wipe(env);
@@ -159,6 +173,16 @@ static void on_hang_up(void *owner)
 	log_info("files are opened again");
 	open_again("SANDBOX_AUDIT", audit_open_again());
 	open_again("STATUS_FILE", status_open_again());
+}
+
+/* A SIGKILL that was meant for us. */
+static void on_init_gone(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	log_warn("init was killed");
+	loop_del(&loop, source);
+	fd_close(&source->fd);
+	shutdown_begin(&loop, 0, EXIT_FAILURE);
 }
 
 /* Every child but netd is the slots'. A stopped one is of interest to both: nothing of ours stops. */
@@ -238,6 +262,7 @@ static void prepare(bool check)
 		weakness_warn(&config, &plan);
 	must(seccomp_load(&policy_execd), "the system call policy cannot be loaded");
 	must(signals_start(&loop, &signals, NULL), "no signals");
+	must(init.fd < 0 ? 0 : loop_add(&loop, &init, EPOLLIN), "init cannot be watched");
 	must(execs_init(&loop, &config), "execs cannot be started");
 	must(slots_start(&loop, &config, on_slot, NULL), "slots cannot be started");
 	if (check || config.seccomp_file[0])
@@ -278,7 +303,7 @@ int main(int argc, char **argv, char **envp)
 	log_init("execd", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	must_step(process_harden(&step), "execd cannot be hardened", &step);
 	must(environment_take(envp, &env), "the environment cannot be taken");
-	must(init_split(&env), "no process beside init");
+	must(init_split(&env, &init.fd), "no process beside init");
 	read_settings(&env);
 	prepare(check);
 	if (check) {

@@ -5,6 +5,7 @@
 #include "common/landlock.h"
 #include "common/log.h"
 #include "execd/config.h"
+#include "execd/slot/proc.h"
 #include "execd/slots_pool.h"
 #include "policy/policy.h"
 
@@ -40,6 +41,10 @@ void slots_use_seccomp(const struct seccomp_program *program)
 int slots_start(struct loop *loop, const struct config *config,
 		void (*event)(void *owner, const struct slot_event *event), void *owner)
 {
+	int err = proc_fd();
+
+	if (err < 0)
+		return err;
 	pool.loop = loop;
 	pool.config = config;
 	pool.event = event;

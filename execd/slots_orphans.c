@@ -12,6 +12,7 @@
 #define PASS_MAX       256u
 #define STILL_ALIVE_MS 1000u
 #define WAIT_LOOK_MS   20u /* between two looks at the most: what is longer, all of us were stopped for */
+#define BLIND_AGAIN_MS 50u /* where they cannot be looked for */
 
 static struct {
 	struct loop_timer timer;
@@ -86,7 +87,7 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 			log_error("orphans cannot be found", LOG_ERR(found));
 		tell(SLOT_STILL_ALIVE, found < 0 ? SLOT_COUNT_UNKNOWN : (uint32_t)found);
 	}
-	loop_timer_set(pool.loop, timer, now_ms + orphans.sweep.again_ms);
+	loop_timer_set(pool.loop, timer, now_ms + (found < 0 ? BLIND_AGAIN_MS : orphans.sweep.again_ms));
 }
 
 void orphans_look(void)

@@ -4,21 +4,7 @@
 #include "execd/config.h"
 #include "execd/slots.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-/* The sweep finds processes there, and trusts their numbers: proc(5) must be of our PID namespace and list
- * children (CONFIG_PROC_CHILDREN). */
-static bool proc_is_ours(void)
-{
-	char is[16], should[16];
-	ssize_t n = readlink("/proc/self", is, sizeof is - 1);
-
-	snprintf(should, sizeof should, "%d", getpid());
-	is[n > 0 ? n : 0] = '\0';
-	return strcmp(is, should) == 0 && access("/proc/thread-self/children", R_OK) == 0;
-}
 
 void weakness_each(const struct config *config, const struct slots_plan *plan, bool all,
 		   void (*say)(const char *what))
@@ -36,8 +22,6 @@ void weakness_each(const struct config *config, const struct slots_plan *plan, b
 		say("commands from each other; they get no ptrace (no Landlock)");
 	if (plan->weak)
 		say("a kill from a fork bomb of uid 0, which RLIMIT_NPROC does not bind");
-	if (!proc_is_ours())
-		say("a kill and its proof (/proc is not of this PID namespace, or lists no children)");
 	if (!all)
 		return;
 	if (commands == 0)

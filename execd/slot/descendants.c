@@ -1,6 +1,7 @@
 #include "execd/slot/descendants.h"
 
 #include "common/fd.h"
+#include "execd/slot/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,8 +132,8 @@ static bool read_stat(pid_t pid, struct descendants_stat *ret)
 	ssize_t n;
 	FD_CLOSE int fd = -1;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%d/stat", pid);
+	fd = openat(proc_fd(), path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof text);
 	if (n < 0)
 		miss(-errno);
@@ -273,8 +274,8 @@ static int open_task(pid_t pid)
 	char path[PROC_PATH];
 	int task;
 
-	snprintf(path, sizeof path, "/proc/%d/task", pid);
-	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%d/task", pid);
+	task = openat(proc_fd(), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return task < 0 ? -errno : task;
 }
 
@@ -336,7 +337,9 @@ int descendants_walk(pid_t root, bool (*spare)(pid_t child), unsigned max,
 	walk.max = max < DESCENDANTS_MAX ? max : DESCENDANTS_MAX;
 	walk.count = walk.looked = walk.recorded = 0;
 	walk.missed = 0;
-	err = each_child(root);
+	err = proc_fd();
+	if (err >= 0)
+		err = each_child(root);
 	if (err < 0)
 		return err;
 	for (unsigned at = 0; at < walk.recorded; at++)

@@ -11,6 +11,7 @@
 #include "execd/slot/kill_landlock.h"
 #include "execd/slot/kill_sweep.h"
 #include "execd/slot/mind.h"
+#include "execd/slot/proc.h"
 #include "execd/slot/protocol.h"
 #include "execd/slot/world.h"
 
@@ -364,7 +365,7 @@ static void enter_own_domain(const struct slot_world *world)
 
 _Noreturn void slot_main(int fd, const struct slot_world *world)
 {
-	const int keep[] = {fd, world->cwd_fd, world->ruleset};
+	const int keep[] = {fd, world->cwd_fd, world->ruleset, proc_fd()};
 	sigset_t child;
 
 	world_close_all_but(keep, sizeof keep / sizeof *keep);

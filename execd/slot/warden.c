@@ -8,6 +8,7 @@
 #include "common/outcome.h"
 #include "execd/config.h"
 #include "execd/slot/keyed.h"
+#include "execd/slot/proc.h"
 #include "execd/slot/protocol.h"
 #include "execd/slot/slot.h"
 #include "execd/slot/world.h"
@@ -63,7 +64,7 @@ int world_close_all_but(const int *keep, size_t count)
 
 static uint32_t set_files(int fd, const struct slot_world *world)
 {
-	const int keep[] = {fd, world->cwd_fd};
+	const int keep[] = {fd, world->cwd_fd, proc_fd()};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0)
@@ -72,7 +73,7 @@ static uint32_t set_files(int fd, const struct slot_world *world)
 		if (dup2(null, i) < 0)
 			return FAILED(START_FILES);
 	}
-	return world_close_all_but(keep, 2) < 0 ? FAILED(START_FILES) : 0;
+	return world_close_all_but(keep, 3) < 0 ? FAILED(START_FILES) : 0;
 }
 
 static uint32_t set_limits(void)

@@ -144,7 +144,10 @@ Test(field_world, row_21_orphans_of_pid_1_leave_no_zombie)
 	/* The next child is PID 1 of the new namespace. */
 	if (geteuid() != 0 || unshare(CLONE_NEWPID) < 0)
 		cr_skip_test("a PID namespace needs root");
-	s = stage_open(WORKER_SETTINGS("WORKER_MAX_CONCURRENT=16"));
+	s = stage_prepare();
+	worker_start_prepared(&s->worker, s->relay, WORKER_SETTINGS("WORKER_MAX_CONCURRENT=16"),
+			      space_own_proc);
+	stage_reattach(s);
 	leave_orphans(s);
 	stage_close(s);
 }

@@ -1,5 +1,6 @@
 /* Every signal to every process of the worker (execd(8), SIGNALS). */
 #include "common/dispositions.h"
+#include "tests/lib/space.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,21 +18,13 @@
 
 TestSuite(signals, .timeout = 60, .fini = stage_fini);
 
-/* The next child is PID 1 of a new namespace, with a /proc of that. */
-static void own_proc(void)
-{
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("proc", "/proc", "proc", 0, NULL) < 0)
-		_exit(125);
-}
-
 static struct stage *open_as_process_1(const char *const *settings)
 {
 	struct stage *s = stage_prepare();
 
 	if (geteuid() != 0 || unshare(CLONE_NEWPID) < 0)
 		cr_skip_test("a PID namespace needs root");
-	worker_start_prepared(&s->worker, s->relay, settings, own_proc);
+	worker_start_prepared(&s->worker, s->relay, settings, space_own_proc);
 	stage_reattach(s);
 	return s;
 }

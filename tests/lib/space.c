@@ -1,8 +1,10 @@
 #include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 bool space_is_own(void)
@@ -21,4 +23,11 @@ void space_need_own(void)
 {
 	if (geteuid() == 0 && !space_is_own())
 		cr_skip_test("as root only by tests/run, which gives it a pid namespace");
+}
+
+void space_own_proc(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("proc", "/proc", "proc", 0, NULL) < 0)
+		_exit(125);
 }

@@ -12,4 +12,8 @@ bool space_is_own(void);
  * up against. Fit for a suite's .init. */
 void space_need_own(void);
 
+/* CHILD of unshare(CLONE_NEWPID), or later in that namespace: a /proc of it, and a mount namespace for that.
+ * Ends the process where it cannot be had. */
+void space_own_proc(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include "common/landlock.h"
 #include "tests/lib/program.h"
 #include "tests/lib/outer.h"
+#include "tests/lib/space.h"
 #include "tests/lib/stage.h"
 
 #include <criterion/criterion.h>
@@ -187,6 +188,12 @@ static void enter_pid_namespace(void)
 		cr_skip_test("needs CAP_SYS_ADMIN");
 }
 
+static void without_privilege_in_own_proc(void)
+{
+	space_own_proc();
+	worker_without_privilege();
+}
+
 /* prepare: as of worker_start_prepared. */
 static void expect_rights_on_init_of(void (*prepare)(void), const char *const *settings, const char *rights)
 {
@@ -195,7 +202,7 @@ static void expect_rights_on_init_of(void (*prepare)(void), const char *const *s
 
 	worker_start_prepared(&s->worker, s->relay, settings, prepare);
 	stage_reattach(s);
-	exec = stage_exec(s, "%s init=1:%d", program_built("tests/tenant"), s->worker.pid);
+	exec = stage_exec(s, "%s init=1:1", program_built("tests/tenant"));
 	stage_expect_end(exec, 0);
 	expect(exec, "init", rights);
 	stage_close(s);
@@ -203,7 +210,7 @@ static void expect_rights_on_init_of(void (*prepare)(void), const char *const *s
 
 static void expect_rights_on_init(const char *const *settings, const char *rights)
 {
-	expect_rights_on_init_of(NULL, settings, rights);
+	expect_rights_on_init_of(space_own_proc, settings, rights);
 }
 
 Test(tenant, init_of_one_user)
@@ -252,19 +259,19 @@ Test(tenant, init_of_one_unprivileged_user)
 {
 	enter_pid_namespace();
 	need_scopes();
-	expect_rights_on_init_of(worker_without_privilege, keep, "....c.");
+	expect_rights_on_init_of(without_privilege_in_own_proc, keep, "....c.");
 }
 
 Test(tenant, init_of_one_unprivileged_user_that_kills_all)
 {
 	enter_pid_namespace();
 	need_scopes();
-	expect_rights_on_init_of(worker_without_privilege, kill_all, "....c.");
+	expect_rights_on_init_of(without_privilege_in_own_proc, kill_all, "....c.");
 }
 
 Test(tenant, init_of_one_unprivileged_user_without_landlock)
 {
 	enter_pid_namespace();
 	outer_no_landlock();
-	expect_rights_on_init_of(worker_without_privilege, keep, "s...c.");
+	expect_rights_on_init_of(without_privilege_in_own_proc, keep, "s...c.");
 }

@@ -3,6 +3,7 @@
 #include "tests/lib/peer.h"
 #include "tests/lib/process.h"
 #include "tests/lib/program.h"
+#include "tests/lib/space.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +43,7 @@ static void start(void)
 	program_start(&p, (const char *const[]){program_built("execd"), NULL},
 		      (const char *const[]){"PATH=/usr/bin:/bin", "SANDBOX_ID=t", "SANDBOX_TOKEN=tkn-77",
 					    address, NULL},
-		      NULL);
+		      space_own_proc);
 	cr_assert(program_wait_said(&p, "msg=connected", PROGRAM_WAIT_MS), "%s", p.said);
 }
 
@@ -53,11 +55,39 @@ static pid_t worker(void)
 	return pid;
 }
 
-/* The new namespace has the old one's /proc here. */
-Test(init, says_that_a_sweep_is_blind)
+/* Numbers of the old namespace's /proc are those of other processes in the new one. */
+static void expect_no_start(const char *argument, void (*prepare)(void), const char *why)
 {
-	start();
-	cr_assert(strstr(p.said, "a kill and its proof (/proc is not of this PID namespace"), "%s", p.said);
+	int status =
+	    program_run(&p, (const char *const[]){program_built("execd"), argument, NULL},
+			(const char *const[]){"PATH=/usr/bin:/bin", "SANDBOX_ID=t", address, NULL}, prepare);
+
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%x %s", (unsigned)status, p.said);
+	cr_assert(strstr(p.said, why), "%s", p.said);
+	cr_assert_eq(strchr(p.said, '\n'), p.said + strlen(p.said) - 1, "%s", p.said);
+}
+
+Test(init, does_not_start_in_the_proc_of_another_namespace)
+{
+	expect_no_start(NULL, NULL, "it is of another PID namespace");
+}
+
+Test(init, is_not_checked_in_the_proc_of_another_namespace)
+{
+	expect_no_start("--check", NULL, "it is of another PID namespace");
+}
+
+/* A file system of no kind that matters. */
+static void no_proc(void)
+{
+	space_own_proc();
+	if (mount("none", "/proc", "tmpfs", 0, NULL) < 0)
+		_exit(125);
+}
+
+Test(init, does_not_start_without_proc)
+{
+	expect_no_start(NULL, no_proc, "no proc file system");
 }
 
 Test(init, holds_nothing)
@@ -92,7 +122,7 @@ Test(init, leaves_the_worker_a_session_of_its_own)
 Test(init, exits_with_the_workers_code)
 {
 	int status = program_run(&p, (const char *const[]){program_built("execd"), NULL},
-				 (const char *const[]){"RELAY_TLS=x", NULL}, NULL);
+				 (const char *const[]){"RELAY_TLS=x", NULL}, space_own_proc);
 
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2, "%x %s", (unsigned)status, p.said);
 }
