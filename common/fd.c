@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,19 @@ void fd_close(int *fd)
 		close(*fd);
 	*fd = -1;
 	errno = saved;
+}
+
+void fd_close_between(unsigned first, unsigned last)
+{
+	struct rlimit has;
+	unsigned end = FD_MOST;
+
+	if (first > last || close_range(first, last, 0) == 0)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &has) == 0 && has.rlim_cur < end)
+		end = (unsigned)has.rlim_cur;
+	for (unsigned fd = first; fd <= last && fd < end; fd++)
+		close((int)fd);
 }
 
 int fd_set_nonblock(int fd, bool on)

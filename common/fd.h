@@ -21,6 +21,11 @@ static inline int fd_steal(int *fd)
 	return taken;
 }
 
+/* Closes first to last, both included. Where close_range(2) is refused (Linux before 5.9, a filter) one by
+ * one: up to the soft limit, and no further than FD_MOST. */
+void fd_close_between(unsigned first, unsigned last);
+#define FD_MOST 1048576u /* fs.nr_open, where nobody raised it; limits of a billion would take minutes */
+
 /* Sets or clears O_NONBLOCK on the open file description. 0 or -errno. */
 int fd_set_nonblock(int fd, bool on);
 

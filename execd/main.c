@@ -9,6 +9,7 @@
 #include "common/seccomp.h"
 #include "execd/audit.h"
 #include "execd/check.h"
+#include "execd/children.h"
 #include "execd/config.h"
 #include "execd/credentials.h"
 #include "execd/environment.h"
@@ -30,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 
 #define EXIT_BAD_SETTING 2
 
@@ -185,17 +185,10 @@ static void on_init_gone(struct loop_source *source, uint32_t events)
 	shutdown_begin(&loop, 0, EXIT_FAILURE);
 }
 
-/* Every child but netd is the slots'. A stopped one is of interest to both: nothing of ours stops. */
 static void on_child(void *owner)
 {
-	int status;
-	pid_t pid;
-
 	(void)owner;
-	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (!netd_proc_reap(pid, status))
-			slots_reap(pid, status);
-	}
+	children_reap(&loop);
 }
 
 static void on_netd_changed(void *owner)

@@ -339,6 +339,7 @@ bool netd_proc_reap(pid_t pid, int wait_status)
 	slots_spare(0);
 	if (np.suspect)
 		slots_sweep();
+	np.suspect = false;
 	loop_watch_stop(&np.watch);
 	/* Its last records may still be in the channel: the loop reads them, then the end of file, which does
 	 * not come where it left a child that holds its end. */

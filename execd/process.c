@@ -29,17 +29,6 @@ static int open_standard(void)
 	return 0;
 }
 
-/* Where the call is refused, one by one, as far as anything can be open. */
-static void close_inherited(void)
-{
-	struct rlimit has;
-
-	if (close_range(STDERR_FILENO + 1, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &has) < 0)
-		return;
-	for (rlim_t fd = STDERR_FILENO + 1; fd < has.rlim_cur && fd < 1024 * 1024; fd++)
-		close((int)fd);
-}
-
 int process_harden(const char **ret_step)
 {
 	struct rlimit core;
@@ -60,7 +49,7 @@ int process_harden(const char **ret_step)
 	err = open_standard();
 	if (err < 0)
 		return err;
-	close_inherited();
+	fd_close_between(STDERR_FILENO + 1, ~0u);
 	(void)log_own_stderr(); /* what cannot be opened anew stays as it is */
 	signals_reset();
 	return 0;

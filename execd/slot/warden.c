@@ -34,15 +34,6 @@ static int compare_fds(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-static void close_between(unsigned first, unsigned last)
-{
-	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
-		return;
-	/* Before Linux 5.9, or filtered: there is nothing above the limit. */
-	for (unsigned fd = first; fd <= last && fd < (unsigned)sysconf(_SC_OPEN_MAX); fd++)
-		close((int)fd);
-}
-
 int world_close_all_but(const int *keep, size_t count)
 {
 	int sorted[8];
@@ -55,10 +46,10 @@ int world_close_all_but(const int *keep, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (sorted[i] < (int)from)
 			continue;
-		close_between(from, (unsigned)sorted[i] - 1);
+		fd_close_between(from, (unsigned)sorted[i] - 1);
 		from = (unsigned)sorted[i] + 1;
 	}
-	close_between(from, ~0u);
+	fd_close_between(from, ~0u);
 	return 0;
 }
 

@@ -348,6 +348,20 @@ Test(netd_proc, is_killed_for_a_violation)
 	cr_assert_str_eq(netd_proc_view()->last_close, "violation");
 }
 
+Test(netd_proc, is_not_swept_after_for_what_the_one_before_did)
+{
+	attach();
+	records_close();
+	channel.events->lost(NULL, "sequence gap");
+	reap(false);
+	cr_assert_eq(swept, 1);
+	advance(1000);
+	cr_assert_eq(spawned, 2);
+	attach();
+	reap(true);
+	cr_assert_eq(swept, 1);
+}
+
 Test(netd_proc, is_killed_when_it_falls_silent)
 {
 	attach();
