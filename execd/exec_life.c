@@ -90,11 +90,17 @@ static void cut(struct exec *e)
 	exec_outcome_cut(e);
 }
 
+static void give_place_back(struct exec *e)
+{
+	if (e->placed)
+		life.counters->running--;
+	e->placed = false;
+}
+
 static void forget(struct exec *e)
 {
 	loop_timer_stop(life.loop, &e->timer);
-	if (e->placed)
-		life.counters->running--;
+	give_place_back(e);
 	inflight_free(e);
 }
 
@@ -108,8 +114,7 @@ static void begin_again(struct exec *e)
 	e->owed = 0;
 	inflight_close_pipes(e);
 	release_slot(e);
-	e->placed = false;
-	life.counters->running--;
+	give_place_back(e);
 	queue_push_first(e);
 	exec_report_again(e);
 }
@@ -364,6 +369,9 @@ int exec_life_step(struct exec *exec, enum exec_event event, const struct exec_n
 	if (step.next != EXEC_FREE)
 		exec->state = step.next;
 	act(exec, step.action, event, note);
+	/* Nothing is owed and another slot stands in for its own: it takes nobody's turn. */
+	if (step.next == EXEC_STUCK && slots_replaced((unsigned)exec->slot))
+		give_place_back(exec);
 	if (step.next == EXEC_FREE) {
 		report(exec, note);
 		forget(exec);

@@ -35,13 +35,14 @@ struct exec {
 	uint32_t timeout_s;
 	uint32_t command_len;
 	uint32_t stdin_len;
-	uint32_t tries;   /* slots that were lost before they had read its command */
-	uint32_t given;   /* bytes of the command that the slot has */
-	uint32_t alive;   /* processes that a kill had not reached at the last count, or SLOT_COUNT_UNKNOWN */
-	int slot;         /* or INFLIGHT_NO_SLOT */
-	int pipes[3];     /* our ends until netd has them, else -1 */
-	uint8_t owed;     /* enum exec_owed bits */
-	bool placed;      /* counts as running: held until DRAINED and until the slot is proven empty */
+	uint32_t tries; /* slots that were lost before they had read its command */
+	uint32_t given; /* bytes of the command that the slot has */
+	uint32_t alive; /* processes that a kill had not reached at the last count, or SLOT_COUNT_UNKNOWN */
+	int slot;       /* or INFLIGHT_NO_SLOT */
+	int pipes[3];   /* our ends until netd has them, else -1 */
+	uint8_t owed;   /* enum exec_owed bits */
+	bool placed; /* counts as running: held until DRAINED and until the slot is proven empty, or replaced
+		      */
 	bool fetching;    /* a FETCH without its COMMAND */
 	bool announced;   /* netd has, or is owed, the pipes */
 	bool asked_quiet; /* a LEFT without its QUIET */

@@ -84,11 +84,10 @@ bool slots_all_gone(void)
 /* What can run now or soon. A warden that cannot be had for long is no promise any more. */
 unsigned slots_capacity(void)
 {
-	unsigned abandoned = 0,
-		 usable = pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN);
+	unsigned abandoned = 0, usable = pool_usable();
 
 	for (unsigned i = 0; i < POOL_SIZE; i++)
-		abandoned += pool.slots[i].abandoned;
+		abandoned += pool.slots[i].abandoned && !pool.slots[i].replaced;
 	if (warden_down_ms() < LIMIT_WARDEN_DOWN_MS)
 		usable = pool.config->max_concurrent;
 	return usable > abandoned ? usable - abandoned : 0;
@@ -215,6 +214,7 @@ void slots_kill(unsigned slot)
 	if (!s || !s->running || s->killed || s->source.fd < 0)
 		return;
 	s->killed = true;
+	help_rank(s, true);
 	if (pool_send(s, &order) < 0)
 		pool_destroy(s, "takes no orders");
 }
@@ -225,10 +225,10 @@ void slots_release(unsigned slot)
 
 	if (!s)
 		return;
-	s->running = s->abandoned = false;
+	s->running = s->abandoned = s->replaced = false;
 	if (s->pid == 0)
 		pool_free(s);
-	else if (pool.closing || s->source.fd < 0)
+	else if (pool.closing || s->source.fd < 0 || pool_usable() > pool.config->max_concurrent)
 		pool_leave(s);
 	else
 		s->place = POOL_IDLE;
@@ -281,8 +281,17 @@ void slots_abandon(unsigned slot)
 	if (!s)
 		return;
 	s->abandoned = true;
-	log_error("exec not proven dead: its slot is given up", LOG_U64("slot", slot), LOG_I64("pid", s->pid),
-		  LOG_U64("capacity", slots_capacity()));
+	pool_replace(s);
+	log_error(s->replaced ? "exec not proven dead, but it only dies: its slot is replaced"
+			      : "exec not proven dead: its slot is given up",
+		  LOG_U64("slot", slot), LOG_I64("pid", s->pid), LOG_U64("capacity", slots_capacity()));
+}
+
+bool slots_replaced(unsigned slot)
+{
+	struct pool_slot *s = taken(slot);
+
+	return s && s->replaced;
 }
 
 void slots_spare(pid_t pid)

@@ -121,8 +121,10 @@ void slots_release(unsigned slot);
 void slots_mind(unsigned slot);
 
 /* No proof in LIMIT_KILL_PROOF_MS: never used again, the number is not reused until its death is proven,
- * capacity shrinks until then. */
+ * capacity shrinks until then, or until all that is left only dies (slots_replaced): then another takes its
+ * place. */
 void slots_abandon(unsigned slot);
+bool slots_replaced(unsigned slot);
 
 /* For the one place that waits for execd's children (waitid with WEXITED | WSTOPPED | WNOHANG; wait_status as
  * waitpid gives it): every child but netd is a slot, the warden, or an orphan of a dead slot, and belongs

@@ -4,6 +4,7 @@
  * to execd before the orphan can be reaped. */
 #include "common/clock.h"
 #include "common/log.h"
+#include "execd/slot/dying.h"
 #include "execd/slot/kill_sweep.h"
 #include "execd/slots_pool.h"
 
@@ -38,6 +39,8 @@ static void tell(enum slot_event_kind kind, uint32_t count)
 		if (!s->dead || !s->running)
 			continue;
 		s->running = kind != SLOT_EMPTY;
+		if (s->running)
+			pool_replace(s);
 		pool_emit(s, (struct slot_event){.kind = kind, .count = count});
 	}
 }
@@ -68,6 +71,7 @@ static bool wait_for_asked(uint64_t now_ms)
 
 static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 {
+	unsigned rest;
 	int found;
 
 	if (wait_for_asked(now_ms)) {
@@ -85,9 +89,12 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 		orphans.told_ms = now_ms;
 		if (found < 0)
 			log_error("orphans cannot be found", LOG_ERR(found));
+		help_what_dies();
 		tell(SLOT_STILL_ALIVE, found < 0 ? SLOT_COUNT_UNKNOWN : (uint32_t)found);
 	}
-	loop_timer_set(pool.loop, timer, now_ms + (found < 0 ? BLIND_AGAIN_MS : orphans.sweep.again_ms));
+	/* Not in this pass again: what has died is reaped first. */
+	rest = orphans.sweep.again_ms > 0 ? orphans.sweep.again_ms : 1;
+	loop_timer_set(pool.loop, timer, now_ms + (found < 0 ? BLIND_AGAIN_MS : rest));
 }
 
 void orphans_look(void)
@@ -106,6 +113,11 @@ void orphans_look(void)
 bool orphans_wait(void)
 {
 	return orphans.waiting;
+}
+
+bool orphans_only_die(void)
+{
+	return dying_count_others(getpid(), is_known, DESCENDANTS_MAX) == 0;
 }
 
 bool orphans_left(void)

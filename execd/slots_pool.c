@@ -4,7 +4,6 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "execd/config.h"
-#include "execd/slot/kill_sweep.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELP_MAX      256u /* processes in one pass of a sweep that execd makes itself */
 #define HELP_AFTER_MS 500u /* that a slot which leaves has to kill by itself, and between two such passes */
 
 struct pool pool;
@@ -78,18 +76,6 @@ void pool_free(struct pool_slot *s)
 	clear(s);
 	if (!was_starting)
 		pool_fill();
-}
-
-/* The slot's own killer had its time. execd may hold CAP_KILL: a command that was left CAP_SETUID can change
- * its uid. */
-static void help_kill(struct pool_slot *s)
-{
-	struct sweep sweep;
-
-	if (s->pid == 0)
-		return;
-	sweep_begin(&sweep, s->pid, NULL);
-	sweep_pass(&sweep, HELP_MAX);
 }
 
 /* One that leaves has no more to say that it needs help. */
@@ -167,6 +153,7 @@ static void emit_last(struct pool_slot *s, struct slot_event event)
 {
 	s->running = false;
 	s->said = POOL_SAID_EMPTY;
+	help_rank(s, false);
 	pool_emit(s, event);
 }
 
@@ -233,6 +220,7 @@ static void on_exec_report(struct pool_slot *s, const struct slot_report *r)
 		break;
 	case SLOT_REPORT_STILL_ALIVE:
 		help_kill(s);
+		pool_replace(s);
 		pool_emit(s, (struct slot_event){.kind = SLOT_STILL_ALIVE, .count = r->value});
 		break;
 	default:
@@ -313,9 +301,27 @@ static int ask_for_one(void)
 	return 0;
 }
 
+unsigned pool_usable(void)
+{
+	unsigned replaced = 0;
+
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		replaced += pool.slots[i].replaced;
+	return pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN) - replaced;
+}
+
+/* What only dies does no harm but by its memory, and wants no slot: another takes its place. */
+void pool_replace(struct pool_slot *s)
+{
+	if (!s->abandoned || s->replaced || !help_only_dying(s))
+		return;
+	s->replaced = true;
+	pool_fill();
+}
+
 void pool_fill(void)
 {
-	unsigned have = pool_count(POOL_STARTING) + pool_count(POOL_IDLE) + pool_count(POOL_TAKEN);
+	unsigned have = pool_usable();
 
 	if (pool.closing || !warden_is_up() || orphans_wait())
 		return;

@@ -42,6 +42,8 @@ struct pool_slot {
 	uint32_t missing; /* bytes of the command that it was not given yet */
 	bool dead;        /* reaped under its exec; its orphans are being swept */
 	bool abandoned;
+	bool replaced;       /* abandoned, but what is left below it only dies: it is not counted */
+	bool ranked;         /* above what it kills */
 	unsigned unanswered; /* pings in a row */
 	uint64_t minded_at;  /* order among the minders */
 	uint64_t oom_kills;  /* the counter at the start of the exec */
@@ -75,6 +77,10 @@ unsigned pool_asked(void);
 struct pool_slot *pool_find(pid_t pid);
 /* Asks the warden for as many as are missing. */
 void pool_fill(void);
+/* Slots that an exec can have now or soon, or has. */
+unsigned pool_usable(void);
+/* An abandoned slot whose rest only dies. */
+void pool_replace(struct pool_slot *s);
 /* Closes our end: the slot ends by itself. The entry is free once it is reaped. */
 void pool_leave(struct pool_slot *s);
 /* The slot is beyond use (stopped, silent, broke the protocol): SIGKILL. All else follows when it is reaped.
@@ -107,7 +113,19 @@ void warden_kill(void); /* stopped: as good as dead */
 /* slots_orphans.c */
 void orphans_look(void); /* a slot died, or a child nobody knows was reaped: sweep until there is none */
 bool orphans_left(void);
-bool orphans_wait(void); /* a sweep is due, and waits until no slot is asked for */
+bool orphans_only_die(void); /* see help_only_dying */
+bool orphans_wait(void);     /* a sweep is due, and waits until no slot is asked for */
+
+/* slots_help.c */
+/* The slot's own killer had a second: a pass of execd's over what is below it, which may have another uid and
+ * may have hidden where it gets no processor. */
+void help_kill(struct pool_slot *s);
+/* Lets what the last walk found, and has SIGKILL, run before all else. */
+void help_what_dies(void);
+/* Lets a slot run before what it kills, and no longer. */
+void help_rank(struct pool_slot *s, bool kills);
+/* Whether all below it only dies, as far as it can be seen. */
+bool help_only_dying(const struct pool_slot *s);
 
 /* slots_oom.c */
 void oom_open(void);

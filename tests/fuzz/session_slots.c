@@ -204,3 +204,8 @@ void slots_abandon(unsigned slot)
 	MUST(slot < SESSION_SLOTS && pool[slot].phase != IDLE && !pool[slot].abandoned);
 	pool[slot].abandoned = true;
 }
+
+bool slots_replaced(unsigned slot)
+{
+	return slot < SESSION_SLOTS && pool[slot].abandoned && slot % 2 == 0;
+}

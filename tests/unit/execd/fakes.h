@@ -36,6 +36,7 @@ static struct {
 
 	/* Slots: those below max_concurrent exist at start; SLOT_READY makes more. */
 	enum { FAKE_ABSENT, FAKE_IDLE, FAKE_TAKEN, FAKE_ABANDONED } slots[FAKE_SLOTS];
+	bool replaced; /* those that are abandoned */
 	int pipes_error;
 	int run_error;
 	int command_error;
@@ -184,6 +185,11 @@ void slots_abandon(unsigned slot)
 	fake.slots[slot] = FAKE_ABANDONED;
 	trace("abandon %u;", slot);
 	slot_called("abandon", slot, NULL);
+}
+
+bool slots_replaced(unsigned slot)
+{
+	return slot < FAKE_SLOTS && fake.slots[slot] == FAKE_ABANDONED && fake.replaced;
 }
 
 static inline void slot_event(struct slot_event event)

@@ -208,6 +208,39 @@ Test(kill, ten_seconds_without_proof_and_the_answer_goes_all_the_same)
 	expect("release 0;fetch 2@0;");
 }
 
+/* What only dies takes nobody's place: not once all is handed over. */
+static void has_its_place_back_when_replaced(bool at_once)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	fake.replaced = at_once;
+	pass_ms(LIMIT_KILL_PROOF_MS);
+	fake.slots[1] = FAKE_IDLE;
+	exec_short(2);
+	cr_assert_eq(execs_counters()->running, 1);
+	forget_trace();
+	drained(1);
+	fake.replaced = true;
+	if (!at_once)
+		slot_says(SLOT_STILL_ALIVE, 0, .count = 2);
+	expect("fetch 2@0;");
+	cr_assert_eq(execs_counters()->running, 1);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;");
+	cr_assert_eq(execs_counters()->running, 1);
+}
+
+Test(kill, a_slot_that_is_replaced_gives_its_place_back)
+{
+	has_its_place_back_when_replaced(true);
+}
+
+Test(kill, a_slot_that_is_replaced_later_gives_its_place_back)
+{
+	has_its_place_back_when_replaced(false);
+}
+
 Test(kill, the_late_proof_may_come_before_drained)
 {
 	begin(1);

@@ -69,6 +69,11 @@ void orphans_look(void)
 {
 }
 
+bool orphans_only_die(void)
+{
+	return false;
+}
+
 bool orphans_left(void)
 {
 	return false;
