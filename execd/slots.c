@@ -5,6 +5,7 @@
 #include "common/landlock.h"
 #include "common/log.h"
 #include "execd/config.h"
+#include "execd/slot/guard.h"
 #include "execd/slot/proc.h"
 #include "execd/slots_pool.h"
 #include "policy/policy.h"
@@ -55,6 +56,8 @@ int slots_start(struct loop *loop, const struct config *config,
 		pool.world.inherited =
 		    pool.world.plan.landlock_abi > 0 ? &policy_commands_ptrace : &policy_commands;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (!pool.world.plan.commands_scoped && !(pool.world.guard = guard_map()))
 		return -errno;
 	oom_open();
 	pool_start();
@@ -161,6 +164,18 @@ static struct pool_slot *taken(unsigned slot)
 	return &pool.slots[slot];
 }
 
+/* Whom the next command may not signal. */
+static void tell_guard(volatile pid_t *pids)
+{
+	pids[GUARD_INIT] = 1;
+	pids[GUARD_EXECD] = getpid();
+	pids[GUARD_EXECD_GROUP] = getpgrp();
+	pids[GUARD_WARDEN] = warden_pid();
+	pids[GUARD_NETD] = pool.spared;
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		pids[GUARD_SLOTS + i] = pool.slots[i].pid;
+}
+
 int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3])
 {
 	struct pool_slot *s = taken(slot);
@@ -176,6 +191,8 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 
 	if (!s || s->running)
 		return -ESRCH;
+	if (pool.world.guard)
+		tell_guard(pool.world.guard->pids);
 	err = s->source.fd < 0 ? -EPIPE : pool_send(s, &order);
 	if (err == -EPIPE || err == -ECONNRESET) {
 		pool_drain(s); /* lest it be taken again */

@@ -12,12 +12,10 @@ void weakness_each(const struct config *config, const struct slots_plan *plan, b
 	uid_t commands = config->command_user.set ? config->command_user.uid : getuid();
 	uid_t netd = config->netd_user.set ? config->netd_user.uid : getuid();
 
-	if (!plan->commands_scoped && commands == getuid())
-		say("execd from signals of commands (Landlock ABI 6 or SANDBOX_USER)");
 	if (!plan->commands_scoped)
-		say("slots from signals of commands (Landlock ABI 6)");
+		say("slots from signals of commands that started before them (Landlock ABI 6)");
 	if (!plan->commands_scoped && commands == netd)
-		say("netd from signals of commands (Landlock ABI 6 or NETD_USER)");
+		say("netd from signals of commands that started before it (Landlock ABI 6 or NETD_USER)");
 	if (plan->landlock_abi == 0)
 		say("commands from each other; they get no ptrace (no Landlock)");
 	if (plan->weak)

@@ -58,6 +58,8 @@ static _Noreturn void become_bash(const struct child_plan *plan, volatile uint32
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		fail(failed, START_SESSION, errno);
+	if (plan->guard && (err = seccomp_load(plan->guard)) < 0)
+		fail(failed, START_SECCOMP, -err);
 	if (plan->seccomp && (err = seccomp_load(plan->seccomp)) < 0)
 		fail(failed, START_SECCOMP, -err);
 	execve(plan->bash, plan->argv, plan->environ);

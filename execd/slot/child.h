@@ -16,7 +16,8 @@ struct child_plan {
 	int cwd_fd;
 	int ruleset; /* the command's Landlock layer; -1: none */
 	int landlock_abi;
-	const struct seccomp_program *seccomp; /* NULL: none */
+	const struct seccomp_program *guard;   /* NULL: none */
+	const struct seccomp_program *seccomp; /* the same; it may refuse to load another */
 	bool raise_stack;                      /* a command longer than one argument counts against it */
 };
 

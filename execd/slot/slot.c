@@ -8,6 +8,7 @@
 #include "execd/reap.h"
 #include "execd/slot/child.h"
 #include "execd/slot/command.h"
+#include "execd/slot/guard.h"
 #include "execd/slot/kill_landlock.h"
 #include "execd/slot/kill_sweep.h"
 #include "execd/slot/mind.h"
@@ -141,6 +142,7 @@ static void start(void)
 	    .cwd_fd = slot.world->cwd_fd,
 	    .ruleset = slot.world->ruleset,
 	    .landlock_abi = slot.world->plan.landlock_abi,
+	    .guard = slot.world->guard ? guard_program(slot.world->guard) : NULL,
 	    .seccomp = slot.world->seccomp,
 	    .raise_stack = command_is_split(&slot.command),
 	};

@@ -74,7 +74,7 @@ static const struct rights root_keep = {
 static const struct rights root_kill = {
     .execd = ".....o", .netd = ".....o", .slot = "....co", .warden = "....co", .other = "....co", .own = OWN};
 static const struct rights root_old = {
-    .execd = "s....o", .netd = ".....o", .slot = "s...co", .warden = "s...co", .other = "stl.co", .own = OWN};
+    .execd = ".....o", .netd = ".....o", .slot = ".....o", .warden = ".....o", .other = "stl.co", .own = OWN};
 
 /* One uid without privileges for all. */
 static const struct rights one_keep = {
@@ -82,7 +82,7 @@ static const struct rights one_keep = {
 static const struct rights one_kill = {
     .execd = "....c.", .netd = "....c.", .slot = "....c.", .warden = "....c.", .other = "....co", .own = OWN};
 static const struct rights one_old = {
-    .execd = "s...c.", .netd = "s...c.", .slot = "s...c.", .warden = "s...c.", .other = "stl.co", .own = OWN};
+    .execd = NOTHING, .netd = NOTHING, .slot = NOTHING, .warden = NOTHING, .other = "stl.co", .own = OWN};
 
 /* Started as root, the commands another user's. */
 static const struct rights apart_keep = {
@@ -90,7 +90,7 @@ static const struct rights apart_keep = {
 static const struct rights apart_kill = {
     .execd = NOTHING, .netd = NOTHING, .slot = "....c.", .warden = "....c.", .other = "....co", .own = OWN};
 static const struct rights apart_old = {
-    .execd = NOTHING, .netd = NOTHING, .slot = "s...c.", .warden = "s...c.", .other = "stl.co", .own = OWN};
+    .execd = NOTHING, .netd = NOTHING, .slot = NOTHING, .warden = NOTHING, .other = "stl.co", .own = OWN};
 
 static void need_root(void)
 {
@@ -245,7 +245,7 @@ Test(tenant, init_of_one_user_without_landlock)
 {
 	enter_pid_namespace();
 	outer_no_landlock();
-	expect_rights_on_init(keep, "s...co");
+	expect_rights_on_init(keep, ".....o");
 }
 
 Test(tenant, init_of_two_users_without_landlock)
@@ -273,5 +273,26 @@ Test(tenant, init_of_one_unprivileged_user_without_landlock)
 {
 	enter_pid_namespace();
 	outer_no_landlock();
-	expect_rights_on_init_of(without_privilege_in_own_proc, keep, "s...c.");
+	expect_rights_on_init_of(without_privilege_in_own_proc, keep, NOTHING);
+}
+
+/* --- what would outlive its answer, on a kernel whose Landlock has no scope --- */
+
+Test(tenant, that_would_end_the_worker_is_refused_without_landlock)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+
+	outer_no_landlock();
+	s = stage_open(kill_all);
+	exec = stage_exec(
+	    s,
+	    "for p in %d %d -%d -%d $PPID -1; do kill -9 -- $p && echo $p; kill -STOP -- $p && echo $p; "
+	    "done; "
+	    "kill -0 0 && sleep 100 & kill $!; exit 5",
+	    s->worker.pid, process_child(s->worker.pid, "warden"), s->worker.pid,
+	    (int)getpgid(s->worker.pid));
+	stage_expect_end(exec, 5);
+	cr_assert_eq(exec->out.size, 0, "%.*s", (int)exec->out.size, (const char *)exec->out.at);
+	stage_close(s);
 }
