@@ -97,6 +97,7 @@ static void on_help_timer(struct loop_timer *timer, uint64_t now_ms)
 
 void pool_leave(struct pool_slot *s)
 {
+	help_rank(s, true);
 	close_socket(s);
 	s->place = POOL_LEAVING;
 	if (s->pid == 0)

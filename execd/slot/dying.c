@@ -1,6 +1,7 @@
 #include "execd/slot/dying.h"
 
 #include "common/fd.h"
+#include "execd/slot/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +54,8 @@ static void look_at_thread(pid_t tid, void *owner)
 	ssize_t n;
 	FD_CLOSE int fd = -1;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", look->pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%d/task/%d/stat", look->pid, tid);
+	fd = openat(proc_fd(), path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof text);
 	if (n < 0)
 		look->lives |= errno != ENOENT && errno != ESRCH;

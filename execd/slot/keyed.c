@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,7 +20,7 @@
 #define LOAD_WORD(n)      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4]) + 4 * (n))
 #define EQUAL(k, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), (yes), (no))
 
-/* The last two arguments; no call here has more than four. */
+/* The last two arguments, of which prlimit has none. */
 static union {
 	uint64_t args[2];
 	uint32_t words[4];
@@ -32,11 +31,9 @@ int keyed_load(const struct seccomp_program *program)
 	static struct sock_filter insns[BPF_MAXINSNS];
 	struct sock_filter before[] = {
 	    LOAD(arch),
-	    EQUAL(ARCH, 0, 13),
+	    EQUAL(ARCH, 0, 11),
 	    LOAD(nr),
-	    EQUAL(SYS_prlimit64, 2, 0),
-	    EQUAL(SYS_setpriority, 1, 0),
-	    EQUAL(SYS_sched_setscheduler, 0, 9),
+	    EQUAL(SYS_prlimit64, 0, 9),
 	    LOAD_WORD(0),
 	    EQUAL(0, 0, 7),
 	    LOAD_WORD(1),
@@ -47,7 +44,7 @@ int keyed_load(const struct seccomp_program *program)
 	    EQUAL(0, 0, 1),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	const unsigned count = sizeof before / sizeof *before, first_word = 7;
+	const unsigned count = sizeof before / sizeof *before, first_word = 5;
 	struct seccomp_program both = {.insns = insns, .count = (unsigned short)(count + program->count)};
 
 	if (program->count > BPF_MAXINSNS - count)
@@ -64,18 +61,4 @@ int keyed_load(const struct seccomp_program *program)
 int keyed_limit(pid_t pid, int resource, const struct rlimit *limit)
 {
 	return syscall(SYS_prlimit64, pid, resource, limit, NULL, key.args[0], key.args[1]) < 0 ? -errno : 0;
-}
-
-int keyed_nice(pid_t pid, int nice)
-{
-	return syscall(SYS_setpriority, PRIO_PROCESS, pid, nice, 0, key.args[0], key.args[1]) < 0 ? -errno
-												  : 0;
-}
-
-int keyed_class(pid_t pid, int policy)
-{
-	static const struct sched_param none = {0};
-
-	return syscall(SYS_sched_setscheduler, pid, policy, &none, 0, key.args[0], key.args[1]) < 0 ? -errno
-												    : 0;
 }

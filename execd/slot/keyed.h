@@ -1,9 +1,9 @@
-/* The calls that a kill makes and a command must not, under the filter that both share. The kernel ignores
- * the arguments that a call does not have, and a filter sees them: who knows the key is let through. It is
+/* The call that a kill makes and a command must not, under the filter that both share. The kernel ignores the
+ * arguments that a call does not have, and a filter sees them: who knows the key is let through. It is
  * 128 bits, made anew for each warden, and stands in memory that no command can read: that of the warden and
  * its slots, which are not dumpable and execute nothing.
  *
- * Without a filter, as in execd, these are the plain calls. */
+ * Without a filter, as in execd, it is the plain call. */
 #ifndef EXECD_SLOT_KEYED_H
 #define EXECD_SLOT_KEYED_H
 
@@ -13,12 +13,10 @@
 #include <sys/types.h>
 
 /* Makes a key and loads the program (a policy of the commands) for the caller and all that it starts, but for
- * the calls below with the key. 0 or -errno. */
+ * the call below with the key. 0 or -errno. */
 int keyed_load(const struct seccomp_program *program);
 
 /* 0 or -errno. */
 int keyed_limit(pid_t pid, int resource, const struct rlimit *limit); /* prlimit(2) */
-int keyed_nice(pid_t pid, int nice);                                  /* setpriority(2) */
-int keyed_class(pid_t pid, int policy);                               /* sched_setscheduler(2), priority 0 */
 
 #endif
