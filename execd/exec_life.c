@@ -39,6 +39,9 @@ void exec_life_init(struct loop *loop, struct execs_counters *counters,
 
 /* --- small steps --- */
 
+/* As late as no busy machine should make a timer. */
+#define PROOF_LATE_MS 1000u
+
 static void set_timer(struct exec *e, uint64_t in_ms)
 {
 	e->timer.owner = e;
@@ -394,6 +397,16 @@ void exec_life_slot_unread(struct exec *exec)
 
 	exec_life_step(exec, again ? EXEC_ON_UNREAD : EXEC_ON_START_FAILED,
 		       &(struct exec_note){.slot = &failed});
+}
+
+bool exec_life_put_off(struct exec *e, uint64_t now_ms)
+{
+	bool proof = e->state != EXEC_RUNNING && e->state != EXEC_LINGERING;
+
+	if (!proof || now_ms - e->timer.at_ms < PROOF_LATE_MS)
+		return false;
+	set_timer(e, PROOF_LATE_MS);
+	return true;
 }
 
 void exec_life_shorten_proof(uint32_t proof_ms)

@@ -40,6 +40,11 @@ bool exec_life_recall(struct exec *exec);
  * the way from netd; then it counts as one that could not be started. */
 void exec_life_slot_unread(struct exec *exec);
 
+/* The exec's timer has fired. True where it was to end the wait for a proof and comes so late that all of us
+ * must have been stopped meanwhile, the slot too: it is set anew, for a moment in which the slot can say what
+ * it could not. */
+bool exec_life_put_off(struct exec *e, uint64_t now_ms);
+
 /* From now on a kill has this long for its proof; kills that are under way, too. */
 void exec_life_shorten_proof(uint32_t proof_ms);
 

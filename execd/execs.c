@@ -311,8 +311,8 @@ void execs_on_slot(void *owner, const struct slot_event *event)
 
 static void expired(struct loop_timer *timer, uint64_t now_ms)
 {
-	(void)now_ms;
-	exec_life_step(timer->owner, EXEC_ON_TIMER, NULL);
+	if (!exec_life_put_off(timer->owner, now_ms))
+		exec_life_step(timer->owner, EXEC_ON_TIMER, NULL);
 	settle();
 }
 

@@ -241,6 +241,25 @@ Test(kill, a_slot_that_is_replaced_later_gives_its_place_back)
 	has_its_place_back_when_replaced(false);
 }
 
+/* Frozen and thawed, with the slot: its proof is on its way. */
+Test(kill, a_freeze_is_no_lack_of_proof)
+{
+	begin(1);
+	start(1, 0);
+	execs_on_abort(1);
+	pass_ms(LIMIT_KILL_PROOF_MS + 60000);
+	expect("kill 0;");
+	slot_is_killed(0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("release 0;ended 1 abort:0 killed;");
+	drained(1);
+	start(2, 0);
+	execs_on_abort(2);
+	pass_ms(LIMIT_KILL_PROOF_MS + 60000);
+	pass_ms(1000);
+	expect("kill 0;abandon 0;ended 2 abort:0 killed;");
+}
+
 Test(kill, the_late_proof_may_come_before_drained)
 {
 	begin(1);
