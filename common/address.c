@@ -103,6 +103,21 @@ bool address_in_network(const struct address *a, const struct address *network, 
 	return memcmp(x, y, whole) == 0 && (mask == 0 || ((x[whole] ^ y[whole]) & mask) == 0);
 }
 
+bool address_same(const struct address *a, const struct address *b)
+{
+	return address_in_network(a, b, b->any.sa_family == AF_INET ? 32 : 128);
+}
+
+void address_to_bytes(const struct address *a, uint8_t ret[ADDRESS_BYTES])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	bool v4 = a->any.sa_family == AF_INET;
+
+	if (v4)
+		memcpy(ret, mapped, sizeof mapped);
+	memcpy(ret + (v4 ? sizeof mapped : 0), bytes_of(a), v4 ? 4 : ADDRESS_BYTES);
+}
+
 const char *address_format(const struct address *a, char out[ADDRESS_TEXT])
 {
 	char ip[INET6_ADDRSTRLEN];

@@ -40,6 +40,21 @@ bool address_is_this_host(const char *host);
 /* Whether the first bits bits of both are the same, and the family too. */
 bool address_in_network(const struct address *a, const struct address *network, unsigned bits);
 
+/* The same but for the port. */
+bool address_same(const struct address *a, const struct address *b);
+
+/* As 16 bytes, v4-mapped where it is v4; address_from_bytes(AF_INET6, …) is the reverse. */
+#define ADDRESS_BYTES 16u
+void address_to_bytes(const struct address *a, uint8_t ret[ADDRESS_BYTES]);
+
+/* What earlier attempts to reach a host have shown of its addresses. */
+struct address_history {
+	bool has_good;
+	bool has_bad;
+	struct address good; /* of the last connection that was of use: tried first */
+	struct address bad;  /* of the last attempt that failed: the next one begins after it */
+};
+
 /* "192.0.2.1:443", "[2001:db8::1]:443". Returns out. */
 const char *address_format(const struct address *a, char out[ADDRESS_TEXT]);
 

@@ -110,6 +110,9 @@ static bool key_fits(uint8_t key, uint32_t len, enum channel_phase phase)
 	case CHANNEL_KEY_LOG_FORMAT:
 	case CHANNEL_KEY_BACKGROUND_KILL:
 		return len == 4;
+	case CHANNEL_KEY_GOOD_ADDRESS:
+	case CHANNEL_KEY_BAD_ADDRESS:
+		return len == CHANNEL_ADDRESS;
 	case CHANNEL_KEY_CA_FILE:
 	case CHANNEL_KEY_CLIENT_CERT:
 	case CHANNEL_KEY_CLIENT_KEY:
@@ -292,6 +295,7 @@ void channel_encode_closed(uint8_t out[CHANNEL_CLOSED_BLOCK], const struct chann
 	buf_put_u16(out + 2, c->http_status);
 	buf_put_u32(out + 4, c->h2_error);
 	buf_put_u32(out + 8, c->ping_ms);
+	memcpy(out + 12, c->address, CHANNEL_ADDRESS);
 }
 
 int channel_decode_closed(const uint8_t *body, struct channel_closed *ret)
@@ -306,6 +310,7 @@ int channel_decode_closed(const uint8_t *body, struct channel_closed *ret)
 
 	if (!channel_close_name(c.close_class))
 		return -EPROTO;
+	memcpy(c.address, body + 12, CHANNEL_ADDRESS);
 	*ret = c;
 	return 0;
 }

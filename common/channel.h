@@ -19,6 +19,8 @@
 #define CHANNEL_BODY_MAX    (LIMIT_RECORD - CHANNEL_HEADER)
 #define CHANNEL_FINGERPRINT 32u /* SHA-256 */
 
+#define CHANNEL_ADDRESS 16u /* IPv6, v4-mapped where it is IPv4 */
+
 enum channel_type {
 	/* execd → netd */
 	CHANNEL_SET =
@@ -81,7 +83,9 @@ enum channel_key {
 	CHANNEL_KEY_LOG_FORMAT,      /* u32: enum log_format */
 	CHANNEL_KEY_BACKGROUND_KILL, /* u32: 0 keep, 1 kill */
 	CHANNEL_KEY_TIER,            /* Hello.labels["moca.dev/tier"]; not given: no label */
-	CHANNEL_KEY_LAST_SETTING = CHANNEL_KEY_TIER,
+	CHANNEL_KEY_GOOD_ADDRESS,    /* of CHANNEL_ADDRESS bytes: tried first */
+	CHANNEL_KEY_BAD_ADDRESS,     /* the order begins after it */
+	CHANNEL_KEY_LAST_SETTING = CHANNEL_KEY_BAD_ADDRESS,
 	/* between JAILED and DIAL */
 	CHANNEL_KEY_TOKEN = 64,
 	CHANNEL_KEY_PROXY_USER,
@@ -187,8 +191,10 @@ struct channel_closed {
 	uint16_t http_status; /* or 0 */
 	uint32_t h2_error;
 	uint32_t ping_ms; /* the interval to use from now on, 0: unchanged */
+	/* of the host that was dialled: of the connection, or the last that was tried; all zero: none was */
+	uint8_t address[CHANNEL_ADDRESS];
 };
-#define CHANNEL_CLOSED_BLOCK 12u
+#define CHANNEL_CLOSED_BLOCK (12u + CHANNEL_ADDRESS)
 
 /* Table look-ups for messages and tests. NULL for an unknown type. */
 const char *channel_type_name(enum channel_type type);

@@ -25,8 +25,13 @@ uint32_t backoff_next(struct backoff *b)
 	return (uint32_t)((next_random(b) >> 32) * (span + UINT64_C(1)) >> 32);
 }
 
+bool backoff_of_use(uint64_t attached_for_ms, uint64_t frames)
+{
+	return attached_for_ms >= LIMIT_STEADY_MS || frames > 0;
+}
+
 void backoff_ended(struct backoff *b, uint64_t attached_for_ms, uint64_t frames)
 {
-	if (attached_for_ms >= LIMIT_STEADY_MS || frames > 0)
+	if (backoff_of_use(attached_for_ms, frames))
 		b->base_ms = LIMIT_BACKOFF_MIN_MS;
 }

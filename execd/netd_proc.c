@@ -3,6 +3,7 @@
 #include "common/channel_io.h"
 #include "common/clock.h"
 #include "common/fd.h"
+#include "execd/addresses.h"
 #include "execd/backoff.h"
 #include "execd/credentials.h"
 #include "execd/execs.h"
@@ -36,11 +37,13 @@ static struct {
 	pid_t pid; /* 0: none */
 	uint32_t ping_ms;
 	bool goaway;
-	bool dismissed;      /* by us, who have said why: how it ends says nothing */
-	bool stopped;        /* no further attempt */
-	bool suspect;        /* it broke the rules: it may have left a child */
-	bool due;            /* the wait is over, the old process is not */
-	uint8_t close_class; /* as CLOSED said, 0: it said nothing */
+	bool dismissed;               /* by us, who have said why: how it ends says nothing */
+	bool stopped;                 /* no further attempt */
+	bool suspect;                 /* it broke the rules: it may have left a child */
+	bool due;                     /* the wait is over, the old process is not */
+	uint8_t close_class;          /* as CLOSED said, 0: it said nothing */
+	uint8_t tried[ADDRESS_BYTES]; /* likewise */
+	struct address_history addresses;
 	struct loop_timer redial;
 	struct loop_watch watch; /* ALIVE is missing, or the process does not end */
 } np = {.null_fd = -1};
@@ -106,6 +109,7 @@ static uint32_t next_wait(uint64_t attached_for_ms, uint32_t *ret_at_most)
 
 	*ret_at_most = 0;
 	backoff_ended(&np.backoff, attached_for_ms, records_frames());
+	addresses_note(&np.addresses, np.tried, backoff_of_use(attached_for_ms, records_frames()));
 	if ((np.goaway || np.close_class == CHANNEL_CLOSE_GOAWAY) && attached_for_ms >= LIMIT_STEADY_MS)
 		return 0;
 	wait = backoff_next(&np.backoff);
@@ -227,6 +231,7 @@ static void on_closed(void *owner, const struct channel_closed *closed)
 {
 	(void)owner;
 	np.close_class = closed->close_class;
+	memcpy(np.tried, closed->address, sizeof np.tried);
 	learn_ping(closed->ping_ms);
 	log_info("netd closed", LOG_STR("class", channel_close_name(closed->close_class)),
 		 LOG_I64("grpc_status", closed->grpc_status == CHANNEL_NO_STATUS ? -1 : closed->grpc_status),
@@ -267,11 +272,12 @@ static void dial(void)
 
 	np.due = np.goaway = np.dismissed = false;
 	np.close_class = 0;
+	memset(np.tried, 0, sizeof np.tried);
 	np.view.alive = (struct channel_alive){0};
 	np.view.attempts++;
 	err = start();
 	if (err == 0)
-		err = netd_settings_give(np.config, np.ping_ms);
+		err = netd_settings_give(np.config, np.ping_ms, &np.addresses);
 	if (err < 0) {
 		log_error("netd cannot be started", LOG_ERR(err));
 		give_up("start");

@@ -24,7 +24,16 @@ static void give_fd(int *err, enum channel_key key, int fd)
 		*err = records_set_fd(key, fd);
 }
 
-int netd_settings_give(const struct config *c, uint32_t ping_ms)
+static void give_address(int *err, enum channel_key key, bool has, const struct address *a)
+{
+	uint8_t bytes[ADDRESS_BYTES];
+
+	address_to_bytes(a, bytes);
+	if (*err == 0 && has)
+		*err = records_set(key, bytes, sizeof bytes);
+}
+
+int netd_settings_give(const struct config *c, uint32_t ping_ms, const struct address_history *addresses)
 {
 	int err = 0;
 
@@ -50,6 +59,8 @@ int netd_settings_give(const struct config *c, uint32_t ping_ms)
 		give_u32(&err, CHANNEL_KEY_PROXY_PORT, c->proxy_port);
 		give(&err, CHANNEL_KEY_NO_PROXY, c->no_proxy);
 	}
+	give_address(&err, CHANNEL_KEY_GOOD_ADDRESS, addresses->has_good, &addresses->good);
+	give_address(&err, CHANNEL_KEY_BAD_ADDRESS, addresses->has_bad, &addresses->bad);
 	give(&err, CHANNEL_KEY_CA_DIR, credentials_ca_folders(c));
 	give_u32(&err, CHANNEL_KEY_BACKGROUND_KILL, c->background_kill);
 	return err < 0 ? err : records_jail();

@@ -62,7 +62,7 @@ static void no_ack(struct loop_watch *watch, uint64_t now_ms)
 	loop_timer_set(a->loop, &a->keepalive, now_ms + a->settings->ping_ms);
 }
 
-static void dialled(void *owner, struct transport *t, uint8_t close_class)
+static void dialled(void *owner, struct transport *t, const struct transport_end *end)
 {
 	struct attach *a = owner;
 	uint64_t now_ms = clock_now_ms();
@@ -71,8 +71,10 @@ static void dialled(void *owner, struct transport *t, uint8_t close_class)
 		transport_free(t);
 		return;
 	}
+	if (end->has_address)
+		address_to_bytes(&end->address, a->closed.address);
 	if (!t) {
-		a->closed.close_class = close_class;
+		a->closed.close_class = end->close_class;
 		a->state = ATTACH_OVER;
 		return;
 	}
@@ -81,8 +83,7 @@ static void dialled(void *owner, struct transport *t, uint8_t close_class)
 	a->heard_ms = now_ms;
 	a->readable = true;
 	a->source = (struct loop_source){.fd = transport_fd(t), .ready = socket_event, .owner = a};
-	if (h2_open(&a->h2, &a->sched.batch, now_ms) < 0 ||
-	    loop_add(a->loop, &a->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) < 0) {
+	if (loop_add(a->loop, &a->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) < 0) {
 		attach_fail(a, CHANNEL_CLOSE_INTERNAL, CHANNEL_NO_STATUS, "out of memory");
 		return;
 	}
@@ -266,6 +267,17 @@ static bool is_busy(struct attach *a)
 	return a->transport && ((a->readable && !held_up) || (a->state < ATTACH_CLOSING && a->sched.more));
 }
 
+/* What every peer that is dialled is sent, to see whether it is one. */
+static int greet(struct attach *a, uint64_t now_ms)
+{
+	int err = h2_open(&a->h2, &a->sched.batch, now_ms);
+
+	if (err < 0)
+		return err;
+	a->greeting_size = h2_greeting(&a->h2, a->greeting);
+	return a->greeting_size > 0 ? 0 : -ENOMEM;
+}
+
 int attach_run(struct attach *a, struct loop *loop, struct settings *settings, struct records *records)
 {
 	uint64_t now_ms = clock_now_ms();
@@ -290,7 +302,9 @@ int attach_run(struct attach *a, struct loop *loop, struct settings *settings, s
 	if (err < 0)
 		return err;
 	loop_watch_set(loop, &a->handshake, LIMIT_HANDSHAKE_MS);
-	err = transport_dial(loop, settings, dialled, a);
+	err = greet(a, now_ms);
+	if (err == 0)
+		err = transport_dial(loop, settings, a->greeting, a->greeting_size, dialled, a);
 	while (err == 0 && a->state != ATTACH_OVER) {
 		err = loop_pass(loop, is_busy(a) ? 0 : -1);
 		pass(a, clock_now_ms());

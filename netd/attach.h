@@ -24,8 +24,7 @@
 
 enum attach_state {
 	ATTACH_DIALLING,
-	ATTACH_PREFACE, /* connected: until the peer's SETTINGS, so that no token goes to what is not HTTP/2
-			 */
+	ATTACH_PREFACE, /* connected: until the peer's SETTINGS are complete */
 	ATTACH_HELLO,   /* the request is on its way: until Hello is written */
 	ATTACH_SERVING,
 	ATTACH_DRAINING, /* what is queued leaves */
@@ -55,6 +54,8 @@ struct attach {
 	uint64_t heard_ms;           /* the last byte of the peer */
 	bool goaway_told;
 	struct channel_closed closed; /* the verdict; class 0: none yet */
+	uint8_t greeting[H2_GREETING];
+	size_t greeting_size;
 	uint8_t buf[H2_READ];
 };
 

@@ -47,20 +47,6 @@ void attach_fail(struct attach *a, uint8_t close_class, uint8_t grpc_status, con
 	loop_timer_set(a->loop, &a->deadline, clock_now_ms() + ATTACH_LEAVE_MS);
 }
 
-/* A server that wants TLS answers our plaintext preface with an alert, with an HTTP/1.1 error, or not at all.
- */
-static const char *not_http2(const struct attach *a)
-{
-	enum h2_speaks speaks = h2_peer_speaks(&a->h2);
-
-	if (speaks == H2_SPEAKS_TLS && !a->settings->relay_tls)
-		return "the peer answers in TLS: RELAY_TLS=1?";
-	if (speaks == H2_SPEAKS_HTTP1 && !a->settings->relay_tls)
-		return "the peer does not speak HTTP/2, but HTTP/1 (or it wants TLS: RELAY_TLS=1?)";
-	return speaks == H2_SPEAKS_HTTP1 ? "the peer does not speak HTTP/2, but HTTP/1"
-					 : "the peer does not speak HTTP/2";
-}
-
 static bool judge_fault(struct attach *a)
 {
 	struct h2 *h = &a->h2;
@@ -72,7 +58,7 @@ static bool judge_fault(struct attach *a)
 			    "the peer sends too much of what carries nothing");
 		return true;
 	case H2_NOT_HTTP2:
-		attach_fail(a, CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE, not_http2(a));
+		attach_fail(a, CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE, "the peer does not speak HTTP/2");
 		return true;
 	case H2_PROTOCOL:
 		attach_fail(a, CHANNEL_CLOSE_PROTOCOL, GRPC_UNAVAILABLE, detail);
@@ -201,19 +187,11 @@ static void finished(struct attach *a, const char *why)
 	attach_fail(a, a->goaway_told ? CHANNEL_CLOSE_GOAWAY : CHANNEL_CLOSE_DRAINED, CHANNEL_NO_STATUS, why);
 }
 
-static bool left_without_a_word(const struct attach *a, int err)
-{
-	return h2_peer_speaks(&a->h2) == H2_SPEAKS_NOTHING &&
-	       (err == 0 || err == -ECONNRESET || err == -EPIPE);
-}
-
 void attach_lost(struct attach *a, int err)
 {
 	const char *why = transport_why(a->transport);
 
-	if (a->state == ATTACH_PREFACE && !a->settings->relay_tls && left_without_a_word(a, err))
-		why = "the peer closed the connection without a word: RELAY_TLS=1?";
-	else if (!why)
+	if (!why)
 		why = err == 0 ? "the peer closed the connection" : log_errno(err);
 	if (a->state >= ATTACH_LEAVING)
 		a->state = ATTACH_OVER;

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "netd/lane.h"
 #include "netd/proxy.h"
 #include "netd/race.h"
 #include "netd/resolve.h"
@@ -13,39 +14,30 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 struct dial_files {
 	struct resolver *resolver;
 	struct tls_setup *tls; /* NULL: plain */
 };
 
-enum dial_phase { DIAL_RESOLVING, DIAL_CONNECTING, DIAL_PROXY, DIAL_TLS };
-
 struct dial {
 	struct loop *loop;
 	struct settings *settings;
-	void (*done)(void *owner, struct transport *t, uint8_t close_class);
+	void (*done)(void *owner, struct transport *t, const struct transport_end *end);
 	void *owner;
 	struct loop_watch limit;
 	struct loop_timer conclusion;
 	unsigned limit_ms;
-	enum dial_phase phase;
+	bool found; /* an address */
 	bool over;
 	bool through_proxy;
 	struct dial_files *files;
 	struct race race;
-	struct loop_source socket; /* connected; fd -1 before */
-	uint32_t watched;          /* EPOLL* it is in the loop with, 0: not in it */
-	char address[ADDRESS_TEXT];
-	char request[PROXY_REQUEST_MAX];
-	size_t request_size;
-	size_t request_sent;
-	struct proxy_reply reply;
-	struct tls *tls;
+	struct lane_plan plan;
+	struct lane lanes[RACE_ATTEMPTS];
+	uint8_t failed_class; /* of the lane that came furthest */
 	struct transport *transport;
-	uint8_t close_class;
+	struct transport_end end;
 };
 
 static const char *target_host(const struct settings *s)
@@ -89,32 +81,14 @@ static const char *host_port(const char *host, uint16_t port, char *out, size_t 
 	return out;
 }
 
-static void unwatch(struct dial *d)
-{
-	if (d->watched != 0)
-		loop_del(d->loop, &d->socket);
-	d->watched = 0;
-}
-
-static int watch(struct dial *d, uint32_t events)
-{
-	int err = 0;
-
-	if (d->watched == 0)
-		err = loop_add(d->loop, &d->socket, events);
-	else if (d->watched != events)
-		err = loop_mod(d->loop, &d->socket, events);
-	if (err == 0)
-		d->watched = events;
-	return err;
-}
-
 /* Everything stops; done follows from the loop, so that no caller's frame still uses what is freed then. */
 static void conclude(struct dial *d)
 {
 	d->over = true;
-	unwatch(d);
 	race_stop(&d->race);
+	for (unsigned i = 0; i < RACE_ATTEMPTS; i++)
+		lane_stop(&d->lanes[i]);
+	explicit_bzero(d->plan.request, sizeof d->plan.request);
 	loop_watch_stop(&d->limit);
 	loop_timer_set(d->loop, &d->conclusion, clock_now_ms());
 }
@@ -126,7 +100,7 @@ static void fail(struct dial *d, uint8_t close_class, const char *reason)
 
 	if (d->over)
 		return;
-	d->close_class = close_class;
+	d->end.close_class = close_class;
 	host_port(s->relay_host, s->relay_port, peer, sizeof peer);
 	host_port(s->proxy_host, s->proxy_port, proxy, sizeof proxy);
 	if (d->through_proxy)
@@ -141,161 +115,86 @@ static void fail(struct dial *d, uint8_t close_class, const char *reason)
 static void finish(struct loop_timer *timer, uint64_t now_ms)
 {
 	struct dial *d = timer->owner;
+	void (*done)(void *owner, struct transport *t, const struct transport_end *end) = d->done;
+	struct transport_end end = d->end;
 	struct transport *t = d->transport;
-	uint8_t close_class = d->close_class;
-	void (*done)(void *owner, struct transport *t, uint8_t close_class) = d->done;
 	void *owner = d->owner;
 
 	(void)now_ms;
-	tls_free(d->tls);
-	fd_close(&d->socket.fd);
 	dial_files_free(d->files);
-	explicit_bzero(d->request, sizeof d->request);
 	free(d);
-	done(owner, t, close_class);
+	done(owner, t, &end);
 }
 
-static void succeed(struct dial *d)
+static void lane_is_good(void *owner, struct lane *lane)
 {
-	char peer[300];
+	struct dial *d = owner;
+	char peer[300], address[ADDRESS_TEXT];
 
-	unwatch(d);
-	d->transport = transport_new(d->socket.fd, d->tls);
-	if (!d->transport) {
-		fail(d, CHANNEL_CLOSE_INTERNAL, "out of memory");
-		return;
-	}
+	d->end.has_address = true;
+	d->end.address = lane->to;
 	log_info(
 	    "connected",
 	    LOG_STR("peer", host_port(d->settings->relay_host, d->settings->relay_port, peer, sizeof peer)),
-	    LOG_STR("address", d->address), LOG_STR("through", d->through_proxy ? "proxy" : "direct"),
-	    LOG_STR("security", d->tls ? tls_version(d->tls) : "plaintext"));
-	fd_steal(&d->socket.fd);
-	d->tls = NULL;
+	    LOG_STR("address", address_format(&lane->to, address)),
+	    LOG_STR("through", d->through_proxy ? "proxy" : "direct"), LOG_STR("security", lane->security));
+	d->transport = lane_take(lane);
 	conclude(d);
 }
 
-static void step_tls(struct dial *d)
+/* How far a connection came that failed so: what it says is worth as much. */
+static unsigned weight(uint8_t close_class)
 {
-	char text[512];
-	struct buf_text why;
-	uint32_t events;
-	uint8_t close_class;
-	int done;
-
-	buf_text_init(&why, text, sizeof text);
-	done = tls_handshake(d->tls, &events, &why, &close_class);
-	if (done < 0)
-		fail(d, close_class, text);
-	else if (done == 1)
-		succeed(d);
-	else if (watch(d, events) < 0)
-		fail(d, CHANNEL_CLOSE_INTERNAL, "cannot watch the socket");
+	switch (close_class) {
+	case 0:
+		return 0;
+	case CHANNEL_CLOSE_CONNECT:
+		return 1;
+	case CHANNEL_CLOSE_PROXY:
+		return 2;
+	case CHANNEL_CLOSE_TLS:
+		return 3;
+	default:
+		return 4;
+	}
 }
 
-static void secure(struct dial *d)
+static void note_class(struct dial *d, uint8_t close_class)
 {
-	if (!d->tls) {
-		succeed(d);
-		return;
-	}
-	d->phase = DIAL_TLS;
-	if (tls_set_fd(d->tls, d->socket.fd) < 0) {
-		fail(d, CHANNEL_CLOSE_INTERNAL, "out of memory");
-		return;
-	}
-	step_tls(d);
+	if (weight(close_class) > weight(d->failed_class))
+		d->failed_class = close_class;
 }
 
-static void fail_io(struct dial *d, const char *what, int err)
-{
-	char text[256];
-	struct buf_text why;
-
-	buf_text_init(&why, text, sizeof text);
-	buf_text_addf(&why, "%s: %s", what, log_errno(err));
-	fail(d, CHANNEL_CLOSE_PROXY, text);
-}
-
-static void step_request(struct dial *d)
-{
-	ssize_t n = write(d->socket.fd, d->request + d->request_sent, d->request_size - d->request_sent);
-
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		fail_io(d, "writing to the proxy", errno);
-		return;
-	}
-	if (n > 0)
-		d->request_sent += (size_t)n;
-	if (d->request_sent == d->request_size)
-		explicit_bzero(d->request, sizeof d->request);
-	if (watch(d, d->request_sent == d->request_size ? EPOLLIN : EPOLLOUT) < 0)
-		fail(d, CHANNEL_CLOSE_INTERNAL, "cannot watch the socket");
-}
-
-/* Looks first, then takes no more than the header: what follows belongs to the tunnel, and may be there
- * already. */
-static void step_reply(struct dial *d)
-{
-	char bytes[1024], text[512];
-	struct buf_text why;
-	size_t taken;
-	int done;
-	ssize_t n = recv(d->socket.fd, bytes, sizeof bytes, MSG_PEEK);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0) {
-		fail_io(d, "reading from the proxy", errno);
-		return;
-	}
-	if (n == 0) {
-		fail(d, CHANNEL_CLOSE_PROXY, "the proxy closed the connection");
-		return;
-	}
-	buf_text_init(&why, text, sizeof text);
-	done = proxy_reply_take(&d->reply, bytes, (size_t)n, &taken, &why);
-	if (done < 0) {
-		fail(d, CHANNEL_CLOSE_PROXY, text);
-		return;
-	}
-	if (recv(d->socket.fd, bytes, taken, 0) != (ssize_t)taken) {
-		fail_io(d, "reading from the proxy", errno);
-		return;
-	}
-	if (done == 1)
-		secure(d);
-}
-
-static void socket_ready(struct loop_source *source, uint32_t events)
-{
-	struct dial *d = source->owner;
-
-	(void)events;
-	if (d->phase == DIAL_TLS)
-		step_tls(d);
-	else if (d->request_sent < d->request_size)
-		step_request(d);
-	else
-		step_reply(d);
-}
-
-static void race_done(void *owner, int fd, const struct address *to)
+static void lane_has_failed(void *owner, struct lane *lane, uint8_t close_class, const char *why)
 {
 	struct dial *d = owner;
+	struct address to = lane->to;
+	char text[512];
+	struct buf_text kept;
+
+	/* why may be the lane's */
+	buf_text_init(&kept, text, sizeof text);
+	buf_text_addz(&kept, why);
+	note_class(d, close_class);
+	lane_stop(lane);
+	race_failed(&d->race, &to, text);
+}
+
+static void connected(void *owner, int fd, const struct address *to)
+{
+	struct dial *d = owner;
+	unsigned i = 0;
 
 	if (fd < 0) {
-		fail(d, CHANNEL_CLOSE_CONNECT, d->race.text);
+		note_class(d, CHANNEL_CLOSE_CONNECT);
+		fail(d, d->failed_class, d->race.text);
 		return;
 	}
-	d->socket.fd = fd;
-	address_format(to, d->address);
-	if (!d->through_proxy) {
-		secure(d);
-		return;
-	}
-	d->phase = DIAL_PROXY;
-	step_request(d);
+	d->end.has_address = true;
+	d->end.address = *to;
+	while (d->lanes[i].plan) /* as many as there are attempts */
+		i++;
+	lane_start(&d->lanes[i], &d->plan, fd, to);
 }
 
 static void found(void *owner, const struct address *list, size_t count, bool complete, const char *why)
@@ -312,30 +211,45 @@ static void found(void *owner, const struct address *list, size_t count, bool co
 		fail(d, CHANNEL_CLOSE_RESOLVE, text);
 		return;
 	}
-	if (d->phase == DIAL_RESOLVING)
-		d->phase = DIAL_CONNECTING;
+	d->found = true;
 	race_add(&d->race, list, count, complete);
+}
+
+/* The furthest of the lanes; what each of them waits for is noted. */
+static const char *note_lanes(struct dial *d)
+{
+	static const char *const waiting_for[] = {
+	    [LANE_PROXY] = "the proxy's answer",
+	    [LANE_TLS] = "the TLS handshake",
+	    [LANE_SETTINGS] = "HTTP/2 (SETTINGS)",
+	};
+	const struct lane *furthest = NULL;
+
+	for (unsigned i = 0; i < RACE_ATTEMPTS; i++) {
+		const struct lane *l = &d->lanes[i];
+
+		if (!l->plan)
+			continue;
+		if (!furthest || l->phase > furthest->phase)
+			furthest = l;
+		race_note(&d->race, &l->to, "no answer");
+	}
+	return furthest ? waiting_for[furthest->phase] : "a connection";
 }
 
 static void limit_over(struct loop_watch *watch, uint64_t now_ms)
 {
-	static const char *const waiting_for[] = {
-	    [DIAL_RESOLVING] = "the name server",
-	    [DIAL_CONNECTING] = "a connection",
-	    [DIAL_PROXY] = "the proxy's answer",
-	    [DIAL_TLS] = "the TLS handshake",
-	};
 	struct dial *d = watch->owner;
 	char text[1280];
 	struct buf_text why;
 
 	(void)now_ms;
 	buf_text_init(&why, text, sizeof text);
-	buf_text_addf(&why, "%u ms are over, waiting for %s", d->limit_ms, waiting_for[d->phase]);
-	if (d->phase == DIAL_CONNECTING) {
-		race_stop(&d->race);
+	buf_text_addf(&why, "%u ms are over, waiting for %s", d->limit_ms,
+		      d->found ? note_lanes(d) : "the name server");
+	race_stop(&d->race);
+	if (d->found)
 		buf_text_addf(&why, " (%s)", d->race.text);
-	}
 	fail(d, CHANNEL_CLOSE_HANDSHAKE, text);
 }
 
@@ -348,19 +262,18 @@ static bool take_credentials(struct dial *d)
 
 	buf_text_init(&why, text, sizeof text);
 	if (d->files->tls)
-		err = tls_new(d->files->tls, d->settings, &why, &d->tls);
-	if (d->through_proxy) {
-		d->request_size = proxy_request(d->settings, d->request);
-		proxy_reply_init(&d->reply);
-	}
+		err = tls_setup_load(d->files->tls, d->settings, &why);
+	if (d->through_proxy)
+		d->plan.request_size = proxy_request(d->settings, d->plan.request);
 	settings_wipe(d->settings, false);
 	if (err < 0)
 		fail(d, err == -EINVAL ? CHANNEL_CLOSE_CREDENTIALS : CHANNEL_CLOSE_INTERNAL, text);
 	return err == 0;
 }
 
-int dial_start(struct loop *loop, struct settings *settings, unsigned limit_ms,
-	       void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
+int dial_start(struct loop *loop, struct settings *settings, const void *greeting, size_t size,
+	       unsigned limit_ms,
+	       void (*done)(void *owner, struct transport *t, const struct transport_end *end), void *owner)
 {
 	struct dial *d = calloc(1, sizeof *d);
 	int err;
@@ -384,11 +297,18 @@ int dial_start(struct loop *loop, struct settings *settings, unsigned limit_ms,
 	    .conclusion = {.fire = finish, .owner = d},
 	    .files = settings->dial_files,
 	    .through_proxy = proxy_wanted(settings),
-	    .socket = {.fd = -1, .ready = socket_ready, .owner = d},
+	    .plan = {.loop = loop,
+		     .settings = settings,
+		     .tls = settings->dial_files->tls,
+		     .greeting = greeting,
+		     .greeting_size = size,
+		     .good = lane_is_good,
+		     .failed = lane_has_failed,
+		     .owner = d},
 	};
 	settings->dial_files = NULL;
-	race_init(&d->race, loop, d->through_proxy ? settings->proxy_port : settings->relay_port, race_done,
-		  d);
+	race_init(&d->race, loop, d->through_proxy ? settings->proxy_port : settings->relay_port,
+		  &settings->history, connected, d);
 	if (!take_credentials(d))
 		return 0;
 	loop_watch_set(loop, &d->limit, limit_ms);

@@ -15,7 +15,8 @@ int dial_prepare(const struct settings *settings, struct dial_files **ret);
 void dial_files_free(struct dial_files *files);
 
 /* See transport_dial; limit_ms is what LIMIT_HANDSHAKE_MS is there. */
-int dial_start(struct loop *loop, struct settings *settings, unsigned limit_ms,
-	       void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
+int dial_start(struct loop *loop, struct settings *settings, const void *greeting, size_t size,
+	       unsigned limit_ms,
+	       void (*done)(void *owner, struct transport *t, const struct transport_end *end), void *owner);
 
 #endif

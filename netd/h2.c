@@ -52,6 +52,19 @@ int h2_open(struct h2 *h, struct batch *batch, uint64_t now_ms)
 	return err == 0 ? 0 : to_errno(err);
 }
 
+size_t h2_greeting(struct h2 *h, uint8_t out[H2_GREETING])
+{
+	const uint8_t *at;
+	size_t used = 0;
+	ssize_t n;
+
+	while ((n = nghttp2_session_mem_send(h->session, &at)) > 0 && (size_t)n <= H2_GREETING - used) {
+		memcpy(out + used, at, (size_t)n);
+		used += (size_t)n;
+	}
+	return n == 0 ? used : 0;
+}
+
 void h2_close(struct h2 *h)
 {
 	nghttp2_session_del(h->session);
@@ -129,41 +142,12 @@ void h2_forget_request(struct h2 *h)
 	nghttp2_submit_extension(h->session, H2_WIPE_FRAME, NGHTTP2_FLAG_NONE, 0, NULL);
 }
 
-static void note_first(struct h2 *h, const uint8_t *at, size_t size)
-{
-	size_t n = sizeof h->first - h->first_count;
-
-	if (n > size)
-		n = size;
-	memcpy(h->first + h->first_count, at, n);
-	h->first_count += n;
-}
-
-enum h2_speaks h2_peer_speaks(const struct h2 *h)
-{
-	if (h->settled)
-		return H2_SPEAKS_HTTP2;
-	if (h->first_count == 0)
-		return H2_SPEAKS_NOTHING;
-	if (h->first_count >= 5 && memcmp(h->first, "HTTP/", 5) == 0)
-		return H2_SPEAKS_HTTP1;
-	if (h->first_count >= 2 && h->first[0] == 0x15 && h->first[1] == 3)
-		return H2_SPEAKS_TLS;
-	return H2_SPEAKS_UNKNOWN;
-}
-
 void h2_receive(struct h2 *h, const uint8_t *at, size_t size, uint64_t now_ms)
 {
 	ssize_t n;
 
 	h->data_at = h->data_end = 0;
 	h->now_ms = now_ms;
-	if (!h->settled)
-		note_first(h, at, size);
-	if (h2_peer_speaks(h) == H2_SPEAKS_HTTP1 || h2_peer_speaks(h) == H2_SPEAKS_TLS) {
-		h->fault = H2_NOT_HTTP2;
-		return;
-	}
 	n = nghttp2_session_mem_recv(h->session, at, size);
 	if (n >= 0)
 		return;

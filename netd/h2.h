@@ -18,7 +18,8 @@
 #define H2_INFORMATIONAL 16u   /* 1xx blocks */
 #define H2_IDLE_FRAMES   1000u /* frames without use in one go (empty DATA, PING, SETTINGS); see h2_flood.c */
 #define H2_MEMORY        (2u * LIMIT_MIB) /* all that nghttp2 may allocate */
-#define H2_MESSAGE       256u             /* of grpc-message kept */
+#define H2_GREETING      128u
+#define H2_MESSAGE       256u /* of grpc-message kept */
 
 enum h2_fault {
 	H2_FINE = 0,
@@ -27,10 +28,6 @@ enum h2_fault {
 	H2_NOT_HTTP2, /* what came is not HTTP/2 at all */
 	H2_INTERNAL,
 };
-
-/* What the peer's first bytes look like: an HTTP/1.1 server answers the preface with a status line, one that
- * wants TLS with an alert. nghttp2 would only speak of a frame that is too long. */
-enum h2_speaks { H2_SPEAKS_NOTHING, H2_SPEAKS_HTTP2, H2_SPEAKS_HTTP1, H2_SPEAKS_TLS, H2_SPEAKS_UNKNOWN };
 
 /* What a header block said, as far as it matters. */
 struct h2_block {
@@ -78,12 +75,13 @@ struct h2 {
 	uint8_t data[H2_READ];
 	size_t data_at;
 	size_t data_end;
-	uint8_t first[8]; /* of the connection */
-	size_t first_count;
 };
 
 /* Starts a session: connection preface, SETTINGS and the window of the connection are queued. 0 or -errno. */
 int h2_open(struct h2 *h, struct batch *batch, uint64_t now_ms);
+
+/* What h2_open has queued, for whoever opens the connection: it counts as sent. Its size, 0: it failed. */
+size_t h2_greeting(struct h2 *h, uint8_t out[H2_GREETING]);
 void h2_close(struct h2 *h);
 
 /* Queues the request of Attach, its token never indexed (RFC 7541 7.1.3). The token is not needed afterwards.
@@ -114,8 +112,6 @@ size_t h2_window(const struct h2 *h);
 
 /* Once the peer's SETTINGS are there: why the first message has not left. */
 const char *h2_held_up(const struct h2 *h);
-
-enum h2_speaks h2_peer_speaks(const struct h2 *h);
 
 int h2_ping(struct h2 *h);
 

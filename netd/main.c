@@ -94,6 +94,11 @@ static int serve(struct records *records, struct settings *settings, struct atta
 	return err;
 }
 
+static struct channel_closed closed_as(uint8_t close_class)
+{
+	return (struct channel_closed){.close_class = close_class, .grpc_status = CHANNEL_NO_STATUS};
+}
+
 int main(int argc, char **argv)
 {
 	static struct settings settings;
@@ -115,9 +120,11 @@ int main(int argc, char **argv)
 	records_init(&records, CHANNEL_FD, &settings);
 	err = serve(&records, &settings, &attach, was_open);
 	if (err == -ECANCELED)
-		attach.closed = (struct channel_closed){CHANNEL_CLOSE_DRAINED, CHANNEL_NO_STATUS, 0, 0, 0};
-	else if (err < 0)
-		attach.closed = (struct channel_closed){CHANNEL_CLOSE_INTERNAL, CHANNEL_NO_STATUS, 0, 0, 0};
+		attach.closed = closed_as(CHANNEL_CLOSE_DRAINED);
+	else if (err < 0 && err != -EPIPE)
+		log_error("netd gives up", LOG_ERR(err));
+	if (err < 0 && err != -ECANCELED)
+		attach.closed = closed_as(CHANNEL_CLOSE_INTERNAL);
 	if (records.channel.phase >= CHANNEL_PHASE_CREDENTIALS)
 		records_closed(&records, &attach.closed);
 	return err < 0 && err != -ECANCELED ? 1 : 0;

@@ -160,6 +160,15 @@ static const char *take_fd(int *at, int *fd)
 	return NULL;
 }
 
+static const char *take_address(struct address *at, bool *has, const uint8_t *value, size_t size)
+{
+	if (size != ADDRESS_BYTES)
+		return "not an address";
+	*at = address_from_bytes(AF_INET6, value);
+	*has = true;
+	return NULL;
+}
+
 static const char *take_number_key(struct settings *s, uint8_t key, const uint8_t *value)
 {
 	switch (key) {
@@ -202,6 +211,10 @@ static const char *take_text_key(struct settings *s, uint8_t key, const uint8_t 
 		return size == 0 ? "empty" : take_utf8(s->tier, sizeof s->tier, value, size);
 	case CHANNEL_KEY_CAPABILITY:
 		return take_capability(s, value, size);
+	case CHANNEL_KEY_GOOD_ADDRESS:
+		return take_address(&s->history.good, &s->history.has_good, value, size);
+	case CHANNEL_KEY_BAD_ADDRESS:
+		return take_address(&s->history.bad, &s->history.has_bad, value, size);
 	case CHANNEL_KEY_PROXY_HOST:
 		return take_host(s->proxy_host, sizeof s->proxy_host, value, size);
 	case CHANNEL_KEY_NO_PROXY:

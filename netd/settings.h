@@ -2,6 +2,7 @@
 #ifndef NETD_SETTINGS_H
 #define NETD_SETTINGS_H
 
+#include "common/address.h"
 #include "common/limits.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct settings {
 	char no_proxy[4096];
 	char ca_dir[4096];
 	bool background_kill;
+	struct address_history history; /* of the relay's addresses, or the proxy's */
 	/* credentials; wiped by settings_wipe as soon as they are used */
 	char token[LIMIT_TOKEN + 1];
 	char proxy_user[1024];

@@ -19,11 +19,6 @@ void tls_free(struct tls *tls)
 	free(tls);
 }
 
-int tls_set_fd(struct tls *tls, int fd)
-{
-	return SSL_set_fd(tls->ssl, fd) ? 0 : -ENOMEM;
-}
-
 const char *tls_version(const struct tls *tls)
 {
 	return SSL_get_version(tls->ssl);
@@ -130,7 +125,6 @@ static int finish_handshake(struct tls *tls, struct buf_text *why, uint8_t *ret_
 		return -EPROTO;
 	}
 	SSL_certs_clear(tls->ssl);
-	SSL_CTX_set_cert_store(SSL_get_SSL_CTX(tls->ssl), X509_STORE_new());
 	return 1;
 }
 

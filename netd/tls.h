@@ -21,17 +21,16 @@ struct tls;
 int tls_setup_new(const char *ca_dirs, struct tls_setup **ret);
 void tls_setup_free(struct tls_setup *setup);
 
-/* A client with the roots and the certificate of settings, whose descriptors are read but not closed. What is
- * wrong with them is said in why, which names the variable: -EINVAL, that is CHANNEL_CLOSE_CREDENTIALS. The
- * setup is not needed any more afterwards. */
-int tls_new(struct tls_setup *setup, const struct settings *settings, struct buf_text *why, struct tls **ret);
+/* The roots and the certificate of settings, whose descriptors are read but not closed. What is wrong with
+ * them is said in why, which names the variable: -EINVAL, that is CHANNEL_CLOSE_CREDENTIALS. */
+int tls_setup_load(struct tls_setup *setup, const struct settings *settings, struct buf_text *why);
+
+/* A client on a connected socket, which stays the caller's, with what was loaded. 0 or -ENOMEM. */
+int tls_open(struct tls_setup *setup, const struct settings *settings, int fd, struct tls **ret);
 void tls_free(struct tls *tls); /* NULL is allowed; the socket stays open */
 
-/* The socket, before the first handshake call. 0 or -ENOMEM. */
-int tls_set_fd(struct tls *tls, int fd);
-
-/* One step. 1: the connection is up, verified, and speaks h2; the private key and the roots are gone from
- * memory. 0: wait for *ret_events (EPOLLIN or EPOLLOUT). -EPROTO: *ret_class is CHANNEL_CLOSE_TLS or
+/* One step. 1: the connection is up, verified, and speaks h2; it holds no private key and no roots any more.
+ * 0: wait for *ret_events (EPOLLIN or EPOLLOUT). -EPROTO: *ret_class is CHANNEL_CLOSE_TLS or
  * CHANNEL_CLOSE_NOT_HTTP2, and why says what went wrong. */
 int tls_handshake(struct tls *tls, uint32_t *ret_events, struct buf_text *why, uint8_t *ret_class);
 

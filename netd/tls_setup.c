@@ -20,6 +20,10 @@
 
 struct tls_setup {
 	SSL_CTX *ctx;
+	/* the client's own, NULL where it has none; the chain leads from it to its root */
+	X509 *cert;
+	STACK_OF(X509) * chain;
+	EVP_PKEY *key;
 	char *dir_pem; /* what the files of ca_dirs hold, one after the other */
 	size_t dir_size;
 	const char *dir_failed;
@@ -168,7 +172,12 @@ void tls_setup_free(struct tls_setup *setup)
 {
 	if (!setup)
 		return;
+	/* A connection may still hold the context. */
+	SSL_CTX_set_cert_store(setup->ctx, X509_STORE_new());
 	SSL_CTX_free(setup->ctx);
+	X509_free(setup->cert);
+	sk_X509_pop_free(setup->chain, X509_free);
+	EVP_PKEY_free(setup->key);
 	free(setup->dir_pem);
 	free(setup);
 }
@@ -263,7 +272,18 @@ static int take_roots(struct tls_setup *setup, const struct settings *s, struct 
 /* The first is ours, the others lead to its root. */
 static int take_own(void *owner, X509 *x, int nth)
 {
-	return nth == 0 ? SSL_use_certificate(owner, x) : (int)SSL_add1_chain_cert(owner, x);
+	struct tls_setup *setup = owner;
+
+	if (!X509_up_ref(x))
+		return 0;
+	if (nth == 0) {
+		setup->cert = x;
+		return 1;
+	}
+	if (sk_X509_push(setup->chain, x) > 0)
+		return 1;
+	X509_free(x);
+	return 0;
 }
 
 /* An encrypted key is refused: nobody is there to be asked. */
@@ -274,26 +294,42 @@ static int no_pass_phrase(char *buf, int size, int writing, void *asked)
 	return -1;
 }
 
-static int use_key(SSL *ssl, const char *pem, size_t size, struct buf_text *why)
+static int take_key(struct tls_setup *setup, const char *pem, size_t size, struct buf_text *why)
 {
 	static const char what[] = "RELAY_KEY_FILE";
 	BIO *in = BIO_new_mem_buf(pem, (int)size);
 	bool asked = false;
-	EVP_PKEY *key = in ? PEM_read_bio_PrivateKey(in, NULL, no_pass_phrase, &asked) : NULL;
-	int ok;
 
+	setup->key = in ? PEM_read_bio_PrivateKey(in, NULL, no_pass_phrase, &asked) : NULL;
 	BIO_free(in);
-	if (!key)
+	if (!setup->key)
 		return complain(why, what, asked ? "the key is encrypted" : "no usable private key in it");
-	ok = SSL_use_PrivateKey(ssl, key);
-	EVP_PKEY_free(key);
-	if (!ok || !SSL_check_private_key(ssl))
+	if (!X509_check_private_key(setup->cert, setup->key))
 		return complain(why, what, "the key does not belong to the certificate of RELAY_CERT_FILE");
 	return 0;
 }
 
-/* On the connection's own object, where it can be cleared after the handshake. */
-static int take_certificate(struct tls *tls, const struct settings *s, struct buf_text *why)
+/* On a connection's own object, where it can be cleared after the handshake. */
+static bool show(const struct tls_setup *setup, SSL *ssl)
+{
+	if (!setup->cert)
+		return true;
+	if (!SSL_use_certificate(ssl, setup->cert) || !SSL_use_PrivateKey(ssl, setup->key))
+		return false;
+	return sk_X509_num(setup->chain) == 0 || SSL_set1_chain(ssl, setup->chain);
+}
+
+/* One that OpenSSL would not show (a key too short) is told now. */
+static int try_to_show(const struct tls_setup *setup, const char *what, struct buf_text *why)
+{
+	SSL *ssl = SSL_new(setup->ctx);
+	bool shown = ssl && show(setup, ssl);
+
+	SSL_free(ssl);
+	return shown ? 0 : complain(why, what, queued_reason());
+}
+
+static int take_certificate(struct tls_setup *setup, const struct settings *s, struct buf_text *why)
 {
 	static const char what[] = "RELAY_CERT_FILE";
 	PEM_FREE struct pem cert = {0};
@@ -309,11 +345,12 @@ static int take_certificate(struct tls *tls, const struct settings *s, struct bu
 	if (read_setting(s->cert_fd, what, &cert, &cert_size, why) < 0 ||
 	    read_setting(s->key_fd, "RELAY_KEY_FILE", &key, &key_size, why) < 0)
 		return -EINVAL;
-	n = each_certificate(cert.at, cert_size, take_own, tls->ssl);
+	setup->chain = sk_X509_new_null();
+	n = setup->chain ? each_certificate(cert.at, cert_size, take_own, setup) : -ENOMEM;
 	if (n <= 0)
 		return complain(why, what, n < 0 ? queued_reason() : "no certificate in it");
-	tls->has_certificate = true;
-	return use_key(tls->ssl, key.at, key_size, why);
+	n = take_key(setup, key.at, key_size, why);
+	return n < 0 ? n : try_to_show(setup, what, why);
 }
 
 /* RFC 6066 3: a name without a dot at its end, never an address. */
@@ -365,29 +402,35 @@ static int note_wanted(SSL *ssl, void *arg)
 	return 1;
 }
 
-int tls_new(struct tls_setup *setup, const struct settings *settings, struct buf_text *why, struct tls **ret)
+int tls_setup_load(struct tls_setup *setup, const struct settings *settings, struct buf_text *why)
 {
-	struct tls *tls = calloc(1, sizeof *tls);
 	int err = take_roots(setup, settings, why);
 
-	if (tls && err == 0) {
-		err = configure(setup->ctx) && (tls->ssl = SSL_new(setup->ctx)) && set_name(tls, settings)
-			  ? 0
-			  : -ENOMEM;
-		if (err < 0)
-			buf_text_addf(why, "OpenSSL: %s", queued_reason());
-	}
-	if (tls && err == 0) {
-		SSL_set_cert_cb(tls->ssl, note_wanted, tls);
-		SSL_set_connect_state(tls->ssl);
-		err = take_certificate(tls, settings, why);
-	}
-	if (!tls)
+	if (err == 0 && !configure(setup->ctx)) {
+		buf_text_addf(why, "OpenSSL: %s", queued_reason());
 		err = -ENOMEM;
+	}
+	if (err == 0)
+		err = take_certificate(setup, settings, why);
 	ERR_clear_error();
-	if (err < 0)
-		tls_free(tls);
-	else
-		*ret = tls;
 	return err;
+}
+
+int tls_open(struct tls_setup *setup, const struct settings *settings, int fd, struct tls **ret)
+{
+	struct tls *tls = calloc(1, sizeof *tls);
+
+	if (!tls)
+		return -ENOMEM;
+	tls->ssl = SSL_new(setup->ctx);
+	tls->has_certificate = setup->cert != NULL;
+	if (!tls->ssl || !set_name(tls, settings) || !show(setup, tls->ssl) || !SSL_set_fd(tls->ssl, fd)) {
+		ERR_clear_error();
+		tls_free(tls);
+		return -ENOMEM;
+	}
+	SSL_set_cert_cb(tls->ssl, note_wanted, tls);
+	SSL_set_connect_state(tls->ssl);
+	*ret = tls;
+	return 0;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@
 struct transport {
 	int fd;
 	struct tls *tls; /* NULL: plain */
+	uint8_t unread[16];
+	uint8_t unread_at;
+	uint8_t unread_end;
 };
 
 struct transport *transport_new(int fd, struct tls *tls)
@@ -32,8 +36,28 @@ static ssize_t result(ssize_t n)
 	return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
 }
 
+void transport_unread(struct transport *t, const void *bytes, size_t size)
+{
+	memcpy(t->unread, bytes, size);
+	t->unread_at = 0;
+	t->unread_end = (uint8_t)size;
+}
+
+static ssize_t read_again(struct transport *t, void *buf, size_t size)
+{
+	size_t n = (size_t)(t->unread_end - t->unread_at);
+
+	if (n > size)
+		n = size;
+	memcpy(buf, t->unread + t->unread_at, n);
+	t->unread_at = (uint8_t)(t->unread_at + n);
+	return (ssize_t)n;
+}
+
 ssize_t transport_read(struct transport *t, void *buf, size_t size)
 {
+	if (t->unread_at < t->unread_end)
+		return read_again(t, buf, size);
 	return t->tls ? tls_read(t->tls, buf, size) : result(read(t->fd, buf, size));
 }
 
@@ -59,7 +83,7 @@ bool transport_write_wants_read(const struct transport *t)
 
 bool transport_pending(const struct transport *t)
 {
-	return t->tls && tls_pending(t->tls);
+	return t->unread_at < t->unread_end || (t->tls && tls_pending(t->tls));
 }
 
 const char *transport_why(const struct transport *t)
@@ -101,8 +125,9 @@ int transport_prepare(struct settings *settings)
 	return dial_prepare(settings, &settings->dial_files);
 }
 
-int transport_dial(struct loop *loop, struct settings *settings,
-		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
+int transport_dial(struct loop *loop, struct settings *settings, const void *greeting, size_t size,
+		   void (*done)(void *owner, struct transport *t, const struct transport_end *end),
+		   void *owner)
 {
-	return dial_start(loop, settings, LIMIT_HANDSHAKE_MS, done, owner);
+	return dial_start(loop, settings, greeting, size, LIMIT_HANDSHAKE_MS, done, owner);
 }

@@ -2,6 +2,7 @@
 #ifndef NETD_TRANSPORT_H
 #define NETD_TRANSPORT_H
 
+#include "common/address.h"
 #include "common/loop.h"
 #include "netd/settings.h"
 
@@ -53,14 +54,26 @@ void transport_forget(struct transport *t);
 void transport_shutdown(struct transport *t);
 void transport_free(struct transport *t);
 
-/* Dials: resolve, connect (RFC 8305), proxy, TLS, with LIMIT_HANDSHAKE_MS over it all. done is called once,
- * from the loop: with a transport (owned by the caller, nothing pending in loop for it), or NULL and the
- * class of the failure (enum channel_close_class); the one log line that says why has been written. 0 or
- * -errno.
- * settings->token is left alone; the proxy's password is wiped and the descriptors are closed before it
- * returns. The settings must live until done. SIGPIPE must be ignored. */
-int transport_dial(struct loop *loop, struct settings *settings,
-		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
+/* How a dial ended. */
+struct transport_end {
+	uint8_t close_class; /* enum channel_close_class of a failure */
+	bool has_address;
+	struct address address; /* of the connection; of a failure: the last that was tried */
+};
+
+/* Dials: resolve, then connect, proxy, TLS and greeting (RFC 8305: the addresses race) until the first peer
+ * has answered with SETTINGS, with LIMIT_HANDSHAKE_MS over it all. greeting: the connection preface and what
+ * follows it, which has been sent then; size 0: a peer need not answer. done is called once, from the loop:
+ * with a transport (owned by the caller, nothing pending in loop for it), or NULL; the one log line that says
+ * why has been written. 0 or -errno.
+ * settings->token is left alone; the proxy's password is wiped there and the descriptors are closed before it
+ * returns. Settings and greeting must live until done. SIGPIPE must be ignored. */
+int transport_dial(struct loop *loop, struct settings *settings, const void *greeting, size_t size,
+		   void (*done)(void *owner, struct transport *t, const struct transport_end *end),
+		   void *owner);
+
+/* Bytes that were read and are to be read again first: at most 16, and once. */
+void transport_unread(struct transport *t, const void *bytes, size_t size);
 
 /* Takes over a connected, non-blocking stream socket, and the TLS client on it (NULL: plain). NULL: out of
  * memory, and nothing is taken. For transport_dial and for tests. */

@@ -2,17 +2,21 @@
 #include "common/channel.h"
 #include "common/clock.h"
 #include "common/fd.h"
+#include "netd/race.h"
 #include "tests/lib/dialling.h"
 #include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
+#include "tests/lib/tls_scene.h"
 #include "tests/lib/world.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,6 +159,153 @@ Test(dial, limit_ends_a_connection_that_nobody_answers, .timeout = 20)
 	dialling_end(&d);
 }
 
+/* --- a connection is good when SETTINGS have come --- */
+
+static const char settings_frame[] = "\0\0\6\4\0\0\0\0\0\0\3\0\0\0\1";
+
+/* An HTTP/2 server, as far as the dial sees: reads the greeting, says arg (or SETTINGS), waits for the end.
+ */
+static void answer(int listener, void *arg)
+{
+	FD_CLOSE int fd = accept(listener, NULL, NULL);
+	char bytes[64];
+
+	if (read(fd, bytes, sizeof bytes) <= 0)
+		return;
+	if (arg)
+		fd_write_full(fd, arg, strlen(arg));
+	else
+		fd_write_full(fd, settings_frame, sizeof settings_frame - 1);
+	shutdown(fd, SHUT_WR);
+	while (read(fd, bytes, sizeof bytes) > 0)
+		;
+}
+
+/* The other address of localhost, at the same port: what accepts there, and is no relay. */
+static int stranger(uint16_t port)
+{
+	struct sockaddr_in6 a = {
+	    .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0)
+		cr_skip_test("no IPv6");
+	cr_assert_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+static void hang_up(int listener)
+{
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			close(accept(listener, NULL, NULL));
+	}
+	close(listener);
+}
+
+static void expect_v4(struct dialling *d)
+{
+	char bytes[sizeof settings_frame];
+	size_t got = 0;
+
+	cr_assert_not_null(d->transport, "%s", d->log);
+	cr_assert_not_null(strstr(d->log, "address=127.0.0.1:"), "%s", d->log);
+	cr_assert(d->end.has_address && d->end.address.any.sa_family == AF_INET);
+	while (got < sizeof settings_frame - 1) {
+		ssize_t n = dialling_read(d->transport, bytes + got, sizeof bytes - got);
+
+		cr_assert_gt(n, 0);
+		got += (size_t)n;
+	}
+	cr_assert_arr_eq(bytes, settings_frame, sizeof settings_frame - 1,
+			 "what was looked at is there to be read");
+}
+
+Test(dial, an_address_that_accepts_and_closes_hides_no_other, .timeout = 20)
+{
+	uint16_t port = peer_start(answer, NULL);
+	struct settings s = settings_for("localhost", port);
+	struct dialling d;
+	uint64_t start;
+
+	hang_up(stranger(port));
+	start = clock_now_ms();
+	dialling_greet(&d, &s, "hello", 5000);
+	expect_v4(&d);
+	cr_assert_lt(clock_now_ms() - start, RACE_CONNECTED_MS);
+	dialling_end(&d);
+}
+
+Test(dial, an_address_that_accepts_and_is_silent_hides_no_other, .timeout = 20)
+{
+	uint16_t port = peer_start(answer, NULL);
+	struct settings s = settings_for("localhost", port);
+	FD_CLOSE int silent = stranger(port);
+	struct dialling d;
+
+	dialling_greet(&d, &s, "hello", 5000);
+	expect_v4(&d);
+	dialling_end(&d);
+	(void)silent;
+}
+
+/* And in TLS: nothing there answers a ClientHello. */
+Test(dial, an_address_that_stalls_in_tls_hides_no_other, .timeout = 20)
+{
+	struct tls_scene c;
+
+	tls_scene_init(&c, "DNS:localhost");
+	c.settings.relay_port = peer_start(tls_scene_serve, &c.server);
+	FD_CLOSE int silent = stranger(c.settings.relay_port);
+
+	dialling_run(&c.dialling, &c.settings, 5000);
+	tls_scene_echoes(&c);
+	cr_assert_not_null(strstr(c.dialling.log, "address=127.0.0.1:"), "%s", c.dialling.log);
+	tls_scene_end(&c);
+	(void)silent;
+}
+
+Test(dial, peers_that_are_no_relay_are_named, .timeout = 20)
+{
+	static const struct {
+		const char *says, *reason;
+		uint8_t close_class;
+	} cases[] = {
+	    {"HTTP/1.1 400 Bad Request\r\n\r\n",
+	     "does not speak HTTP/2, but HTTP/1 (or it wants TLS: RELAY_TLS=1?)", CHANNEL_CLOSE_NOT_HTTP2},
+	    {"\x15\3\1", "the peer answers in TLS: RELAY_TLS=1?", CHANNEL_CLOSE_NOT_HTTP2},
+	    {"\x15\3\3\1\2\2\x46", "the peer answers in TLS: RELAY_TLS=1?", CHANNEL_CLOSE_NOT_HTTP2},
+	    {"220 mail.example ESMTP\r\n", "the peer does not speak HTTP/2", CHANNEL_CLOSE_NOT_HTTP2},
+	    {"", "the peer closed the connection without a word: RELAY_TLS=1?", CHANNEL_CLOSE_EOF},
+	    {"\1", "127.0.0.1:", CHANNEL_CLOSE_EOF},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct settings s =
+		    settings_for("127.0.0.1", peer_start(answer, (void *)(uintptr_t)cases[i].says));
+		struct dialling d;
+
+		dialling_greet(&d, &s, "hello", 5000);
+		dialling_failed(&d, cases[i].close_class, cases[i].reason);
+		cr_assert(d.end.has_address, "the next attempt begins after it");
+		dialling_end(&d);
+	}
+}
+
+Test(dial, limit_ends_the_wait_for_settings, .timeout = 20)
+{
+	uint16_t port = 0;
+	FD_CLOSE int listener = peer_listen(&port);
+	struct settings s = settings_for("127.0.0.1", port);
+	struct dialling d;
+
+	dialling_greet(&d, &s, "hello", 300);
+	dialling_failed(&d, CHANNEL_CLOSE_HANDSHAKE,
+			"300 ms are over, waiting for HTTP/2 (SETTINGS) (127.0.0.1:");
+	dialling_end(&d);
+}
+
 /* In a child, where nothing may be asserted: 0, or the number of what went wrong. */
 static int dial_with_a_silent_name_server(void)
 {
@@ -169,7 +320,7 @@ static int dial_with_a_silent_name_server(void)
 		return 2;
 	dns_start(entries, 53);
 	dialling_run(&d, &s, 300);
-	if (d.transport || d.close_class != CHANNEL_CLOSE_HANDSHAKE)
+	if (d.transport || d.end.close_class != CHANNEL_CLOSE_HANDSHAKE)
 		result = 3;
 	else if (!strstr(d.log, "300 ms are over, waiting for the name server"))
 		result = 4;

@@ -23,11 +23,11 @@ struct end {
 	struct transport *transport;
 };
 
-static void done(void *owner, struct transport *t, uint8_t close_class)
+static void done(void *owner, struct transport *t, const struct transport_end *how)
 {
 	struct end *end = owner;
 
-	(void)close_class;
+	(void)how;
 	*end = (struct end){true, t};
 }
 
@@ -43,7 +43,7 @@ static _Noreturn void dial_and_echo(struct settings *s)
 	signal(SIGPIPE, SIG_IGN);
 	if (transport_prepare(s) < 0 || loop_init(&loop) < 0 || jail_enter(s) < 0)
 		_exit(10);
-	if (transport_dial(&loop, s, done, &end) < 0)
+	if (transport_dial(&loop, s, "", 0, done, &end) < 0)
 		_exit(11);
 	while (!end.called)
 		loop_pass(&loop, 20000);

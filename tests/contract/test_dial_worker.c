@@ -1,6 +1,7 @@
 /* Dialling by the whole worker in a world of its own: names that change between two dials, addresses that are
  * dead, name servers that say half. What the dialer does alone is in test_dial.c, test_race.c and
  * test_resolve_dns.c. */
+#include "common/clock.h"
 #include "tests/lib/dns.h"
 #include "tests/lib/peer.h"
 #include "tests/lib/stage.h"
@@ -197,5 +198,33 @@ Test(dial_worker, passes_over_a_name_server_that_is_silent)
 	cr_assert(!worker_said(&s->worker, "dial failed"));
 	dns_stop();
 	close(fd);
+	stage_close(s);
+}
+
+/* Another relay at the first address, which refuses the worker's token: each attempt connects there, and
+ * would for ever. */
+Test(dial_worker, begins_after_the_address_that_refused)
+{
+	struct relay *other;
+	struct stage *s;
+
+	need_v6();
+	s = stage_prepare();
+	other = relay_start(
+	    &(struct relay_options){.address = "::1", .port = relay_port(s->relay), .token = "another"});
+	cr_assert_not_null(other);
+	start(s, "localhost");
+	for (uint64_t until = clock_now_ms() + STAGE_WAIT_MS;
+	     !relay_attached(s->relay) && clock_now_ms() < until;) {
+		relay_run(other, 10);
+		relay_run(s->relay, 10);
+	}
+	cr_assert(worker_said(&s->worker, "is the token right for this id"));
+	expect_work(s);
+	/* It was of use, so it comes first now. */
+	relay_cut(s->attached, RELAY_CUT_CLOSE);
+	expect_work(s);
+	cr_assert_eq(worker_said_times(&s->worker, "is the token right for this id"), 1);
+	relay_stop(other);
 	stage_close(s);
 }

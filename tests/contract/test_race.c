@@ -29,6 +29,7 @@ static void over(void *owner, int fd, const struct address *to)
 	struct field *f = owner;
 
 	cr_assert_not(f->over);
+	race_stop(&f->race);
 	f->over = true;
 	f->fd = fd;
 	f->ended_ms = clock_now_ms();
@@ -62,7 +63,7 @@ static int listen_at(struct field *f, const char *text)
 static void start(struct field *f)
 {
 	cr_assert_eq(loop_init(&f->loop), 0);
-	race_init(&f->race, &f->loop, f->port, over, f);
+	race_init(&f->race, &f->loop, f->port, NULL, over, f);
 	f->started_ms = clock_now_ms();
 }
 

@@ -1,16 +1,22 @@
-/* What netd's memory still holds of the token and of the client's private key while it serves: nothing, in
- * no form. */
+/* What netd's memory still holds of the token, the client's private key and the proxy's password while it
+ * serves: nothing, in no form. */
+#include "common/fd.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/memory.h"
+#include "tests/lib/peer.h"
 #include "tests/lib/stage.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <nghttp2/nghttp2.h>
 #include <openssl/core_names.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 TestSuite(secrets, .timeout = 90, .fini = stage_fini);
@@ -231,4 +237,59 @@ Test(secrets, an_ec_key_is_gone_once_connected)
 	try_key(EVP_EC_gen("P-256"), true, "EC, SEC1");
 	try_key(EVP_EC_gen("P-256"), false, "EC, PKCS#8");
 	try_key(EVP_EC_gen("P-384"), false, "P-384");
+}
+
+/* --- the proxy's password ------------------------------------------------------------------------------- */
+
+#define PASSWORD "the-password-of-a-proxy-which-stays-secret"
+
+static void pass_on(int from, int to)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	while ((n = read(from, bytes, sizeof bytes)) > 0) {
+		if (fd_write_full(to, bytes, (size_t)n) < 0)
+			break;
+	}
+	shutdown(to, SHUT_WR);
+}
+
+/* One tunnel to 127.0.0.1, whatever is asked for. */
+static void tunnel(int listener, void *arg)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(*(uint16_t *)arg)};
+	int near = accept(listener, NULL, NULL), far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char bytes[4096];
+
+	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+	if (read(near, bytes, sizeof bytes) <= 0 || connect(far, (struct sockaddr *)&to, sizeof to) < 0)
+		return;
+	fd_write_full(near, "HTTP/1.1 200 OK\r\n\r\n", 19);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pass_on(near, far);
+		_exit(0);
+	}
+	pass_on(far, near);
+}
+
+Test(secrets, the_password_of_a_proxy_is_gone_once_connected)
+{
+	static char proxy[256], base64[128];
+	uint16_t port;
+
+	forget();
+	memory_seek(&search, "the password's text", PASSWORD, strlen(PASSWORD));
+	EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)"user:" PASSWORD,
+			5 + sizeof PASSWORD - 1);
+	/* its first bytes are "user:" */
+	memory_seek(&search, "the password in base64", base64 + 8, strlen(base64) - 8);
+	stage = stage_prepare();
+	port = relay_port(stage->relay);
+	snprintf(proxy, sizeof proxy, "HTTPS_PROXY=http://user:" PASSWORD "@127.0.0.1:%u",
+		 peer_start(tunnel, &port));
+	worker_start(&stage->worker, stage->relay, WORKER_SETTINGS("RELAY_ADDR=relay.invalid:443", proxy));
+	expect_nothing("through a proxy");
+	stage_close(stage);
 }

@@ -41,7 +41,7 @@ def _shut(program):
 
 class Closed:
     def __init__(self, body):
-        cls, self.grpc, self.http, self.h2, self.ping_ms = struct.unpack("<BBHII", body)
+        cls, self.grpc, self.http, self.h2, self.ping_ms, self.address = struct.unpack("<BBHII16s", body)
         self.cls = CLASSES[cls]
 
     def __repr__(self):

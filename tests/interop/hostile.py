@@ -130,7 +130,8 @@ def judge_log(s, c, text):
 
 def judge_leaving(s, peer):
     """RST_STREAM, GOAWAY and FIN: a relay that does not see them keeps the session, and refuses the next."""
-    if not s.leaves or s.cls in (None, "eof"):
+    # RFC 9113 3.4: what is not HTTP/2 needs no GOAWAY.
+    if not s.leaves or s.cls in (None, "eof", "not-http2"):
         return None
     if not peer.wait_end():
         return "netd left without FIN"

@@ -13,17 +13,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void done(void *owner, struct transport *t, uint8_t close_class)
+static void done(void *owner, struct transport *t, const struct transport_end *end)
 {
 	struct dialling *d = owner;
 
 	cr_assert_not(d->called);
 	d->called = true;
 	d->transport = t;
-	d->close_class = close_class;
+	d->end = *end;
 }
 
 void dialling_run(struct dialling *d, struct settings *s, unsigned limit_ms)
+{
+	dialling_greet(d, s, "", limit_ms);
+}
+
+void dialling_greet(struct dialling *d, struct settings *s, const char *greeting, unsigned limit_ms)
 {
 	FD_CLOSE int log = memfd_create("log", MFD_CLOEXEC);
 	FD_CLOSE int kept = dup(STDERR_FILENO);
@@ -33,7 +38,7 @@ void dialling_run(struct dialling *d, struct settings *s, unsigned limit_ms)
 	signal(SIGPIPE, SIG_IGN);
 	cr_assert_eq(loop_init(&d->loop), 0);
 	dup2(log, STDERR_FILENO);
-	cr_assert_eq(dial_start(&d->loop, s, limit_ms, done, d), 0);
+	cr_assert_eq(dial_start(&d->loop, s, greeting, strlen(greeting), limit_ms, done, d), 0);
 	cr_assert_not(d->called);
 	cr_assert(s->ca_fd == -1 && s->cert_fd == -1 && s->key_fd == -1 && s->proxy_password[0] == '\0');
 	while (!d->called)
@@ -56,7 +61,8 @@ void dialling_failed(const struct dialling *d, uint8_t close_class, const char *
 	const char *line_end = strchr(d->log, '\n');
 
 	cr_assert_null(d->transport);
-	cr_assert_eq(d->close_class, close_class, "%s: %s", channel_close_name(d->close_class), d->log);
+	cr_assert_eq(d->end.close_class, close_class, "%s: %s", channel_close_name(d->end.close_class),
+		     d->log);
 	cr_assert(line_end && line_end[1] == '\0', "not one line: %s", d->log);
 	cr_assert_not_null(strstr(d->log, "level=warn msg=\"dial failed\" class="));
 	cr_assert_not_null(strstr(d->log, text), "%s", d->log);

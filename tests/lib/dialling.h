@@ -13,13 +13,15 @@ struct dialling {
 	struct loop loop;
 	bool called;
 	struct transport *transport;
-	uint8_t close_class;
+	struct transport_end end;
 	char log[8192]; /* what was written on stderr meanwhile */
 };
 
 /* Ignores SIGPIPE, dials, and waits until done was called; the test fails when it is called twice or leaves a
  * timer behind. dialling_end frees the transport and the loop. */
 void dialling_run(struct dialling *d, struct settings *s, unsigned limit_ms);
+/* The same with a greeting, which a peer must answer with SETTINGS to be good. */
+void dialling_greet(struct dialling *d, struct settings *s, const char *greeting, unsigned limit_ms);
 void dialling_end(struct dialling *d);
 
 /* Fails the test unless the dial failed with the class, in exactly one line of log, which holds text. */

@@ -24,7 +24,8 @@ static struct channel execd;
 static int watched = -1;          /* the attempt's epoll */
 static uint64_t now_ms = 1000000; /* goes on from test to test */
 static struct {
-	void (*done)(void *owner, struct transport *t, uint8_t close_class); /* NULL: it has been called */
+	void (*done)(void *owner, struct transport *t,
+		     const struct transport_end *end); /* NULL: it has been called */
 	void *owner;
 } dialling;
 
@@ -82,10 +83,11 @@ static bool freezes_before(uint64_t next, int timeout_ms)
 
 static void end_dial(void)
 {
-	void (*done)(void *owner, struct transport *t, uint8_t close_class) = dialling.done;
+	void (*done)(void *owner, struct transport *t, const struct transport_end *end) = dialling.done;
+	struct transport_end end = {.has_address = true, .address.any.sa_family = AF_INET};
 
 	dialling.done = NULL;
-	done(dialling.owner, (struct transport *)&script, 0);
+	done(dialling.owner, (struct transport *)&script, &end);
 }
 
 int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
@@ -198,10 +200,13 @@ static bool hello_was_written(void)
 	return script.hello;
 }
 
-int script_dial(void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
+int script_dial(const void *greeting, size_t size,
+		void (*done)(void *owner, struct transport *t, const struct transport_end *end), void *owner)
 {
 	dialling.done = done;
 	dialling.owner = owner;
+	memcpy(script.out, greeting, size);
+	script.out_used = size;
 	return 0;
 }
 

@@ -108,16 +108,18 @@ const uint8_t *script_last(uint8_t type, size_t *ret_size);
 
 ssize_t script_read(void *buf, size_t size);
 ssize_t script_writev(const struct iovec *iov, int count);
-int script_dial(void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner);
+int script_dial(const void *greeting, size_t size,
+		void (*done)(void *owner, struct transport *t, const struct transport_end *end), void *owner);
 uint64_t script_now_ms(void);
 int script_wait(int epfd, struct epoll_event *events, int max, int timeout_ms);
 
 #define SCRIPT_WORLD                                                                                         \
-	int transport_dial(struct loop *loop, struct settings *settings,                                     \
-			   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner) \
+	int transport_dial(struct loop *loop, struct settings *settings, const void *greeting, size_t size,  \
+			   void (*done)(void *owner, struct transport *t, const struct transport_end *end),  \
+			   void *owner)                                                                      \
 	{                                                                                                    \
 		(void)loop, (void)settings;                                                                  \
-		return script_dial(done, owner);                                                             \
+		return script_dial(greeting, size, done, owner);                                             \
 	}                                                                                                    \
 	int transport_fd(const struct transport *t)                                                          \
 	{                                                                                                    \

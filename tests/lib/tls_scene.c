@@ -55,7 +55,7 @@ static void echo(SSL *ssl, void *arg)
 		SSL_write(ssl, bytes, n);
 }
 
-static void serve(int listener, void *arg)
+void tls_scene_serve(int listener, void *arg)
 {
 	struct tls_scene_server *server = arg;
 	SSL *ssl = SSL_new(server_context(server));
@@ -109,7 +109,7 @@ void tls_scene_show(struct tls_scene *s, const struct certs_identity *id)
 
 void tls_scene_dial(struct tls_scene *s)
 {
-	s->settings.relay_port = peer_start(serve, &s->server);
+	s->settings.relay_port = peer_start(tls_scene_serve, &s->server);
 	dialling_run(&s->dialling, &s->settings, 10000);
 }
 

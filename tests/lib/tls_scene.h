@@ -44,6 +44,8 @@ void tls_scene_certify(struct tls_scene *s, const struct certs_identity *issuer,
 void tls_scene_trust(struct tls_scene *s, const struct certs_identity *id);
 /* The client shows this one. */
 void tls_scene_show(struct tls_scene *s, const struct certs_identity *id);
+/* The server, for peer_start; arg: a struct tls_scene_server. */
+void tls_scene_serve(int listener, void *arg);
 void tls_scene_dial(struct tls_scene *s);
 /* Connected, and "ping" comes back. */
 void tls_scene_echoes(struct tls_scene *s);

@@ -73,12 +73,12 @@ static struct {
 	uint8_t close_class;
 } dialled;
 
-static void done(void *owner, struct transport *t, uint8_t close_class)
+static void done(void *owner, struct transport *t, const struct transport_end *end)
 {
 	(void)owner;
 	dialled.called = true;
 	dialled.transport = t;
-	dialled.close_class = close_class;
+	dialled.close_class = end->close_class;
 }
 
 static ssize_t echo_once(struct transport *t)
@@ -99,7 +99,7 @@ static ssize_t echo_once(struct transport *t)
 /* CHILD: 0 after an echo, else 100 + the class of the failure. */
 static int dial(void)
 {
-	if (transport_dial(&loop, &settings, done, NULL) < 0)
+	if (transport_dial(&loop, &settings, "", 0, done, NULL) < 0)
 		return 1;
 	while (!dialled.called) {
 		if (loop_pass(&loop, 1000) < 0)

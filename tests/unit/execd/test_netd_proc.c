@@ -84,7 +84,9 @@ uint64_t records_frames(void)
 
 int records_set(enum channel_key key, const void *value, size_t size)
 {
-	snprintf(channel.texts[key], sizeof channel.texts[key], "%.*s", (int)size, (const char *)value);
+	memset(channel.texts[key], 0, sizeof channel.texts[key]);
+	memcpy(channel.texts[key], value,
+	       size < sizeof channel.texts[key] ? size : sizeof channel.texts[key] - 1);
 	return channel.set_error;
 }
 
@@ -572,6 +574,26 @@ Test(netd_proc, keeps_the_ping_interval_that_was_learnt)
 	next(8000);
 	cr_assert_eq(channel.numbers[CHANNEL_KEY_PING_MS], LIMIT_PING_CALM_MS);
 	cr_assert_str_eq(netd_proc_view()->last_close, "eof");
+}
+
+/* What a netd has learnt of the relay's addresses is the next one's; one that brought a frame is good. */
+Test(netd_proc, keeps_what_was_learnt_of_addresses)
+{
+	struct channel_closed closed = {.close_class = CHANNEL_CLOSE_STATUS, .address = {[15] = 1}};
+
+	attach();
+	channel.events->closed(NULL, &closed);
+	next(1000);
+	cr_assert_arr_eq(channel.texts[CHANNEL_KEY_BAD_ADDRESS], closed.address, CHANNEL_ADDRESS);
+	cr_assert_eq(channel.texts[CHANNEL_KEY_GOOD_ADDRESS][15], 0);
+	attach();
+	channel.frames = 1;
+	closed.address[15] = 2;
+	channel.events->closed(NULL, &closed);
+	memset(channel.texts, 0, sizeof channel.texts);
+	next(2000);
+	cr_assert_arr_eq(channel.texts[CHANNEL_KEY_GOOD_ADDRESS], closed.address, CHANNEL_ADDRESS);
+	cr_assert_eq(channel.texts[CHANNEL_KEY_BAD_ADDRESS][15], 0);
 }
 
 Test(netd_proc, without_usable_credentials_does_not_dial)

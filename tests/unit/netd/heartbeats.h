@@ -153,12 +153,17 @@ int epoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)
 	return 0;
 }
 
-int transport_dial(struct loop *loop, struct settings *settings,
-		   void (*done)(void *owner, struct transport *t, uint8_t close_class), void *owner)
+int transport_dial(struct loop *loop, struct settings *settings, const void *greeting, size_t size,
+		   void (*done)(void *owner, struct transport *t, const struct transport_end *end),
+		   void *owner)
 {
+	struct iovec first = {(void *)(uintptr_t)greeting, size};
+	struct transport_end end = {0};
+
 	(void)loop, (void)settings;
 	life.event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-	done(owner, (struct transport *)&life, 0);
+	cr_assert_eq(transport_writev((struct transport *)&life, &first, 1), (ssize_t)size);
+	done(owner, (struct transport *)&life, &end);
 	return 0;
 }
 

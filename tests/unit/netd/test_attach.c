@@ -3,7 +3,6 @@
 #include "tests/lib/script.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <string.h>
 
 SCRIPT_WORLD
@@ -70,7 +69,6 @@ Test(attach, tells_peers_that_do_not_speak_http2)
 		script.most = most;
 		script_raw(http1, sizeof http1 - 1);
 		script_expect("HTTP/1.1", CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE);
-		script_said("does not speak HTTP/2, but HTTP/1 (or it wants TLS: RELAY_TLS=1?)");
 	}
 	script_begin_empty();
 	script_frame(SCRIPT_PING, 0, 0, "12345678", 8);
@@ -78,33 +76,6 @@ Test(attach, tells_peers_that_do_not_speak_http2)
 	script_begin_empty();
 	script_raw("220 mail.example ESMTP\r\n220 again and again\r\n", 45);
 	script_expect("SMTP", CHANNEL_CLOSE_NOT_HTTP2, GRPC_UNAVAILABLE);
-}
-
-/* An alert in a record of any TLS version, in any pieces; a close; a reset. */
-Test(attach, asks_about_tls_where_the_peer_wants_it)
-{
-	static const char *const alerts[] = {"\x15\3\1\0\2\2\x0a", "\x15\3\3\0\2\2\x46"};
-
-	for (size_t i = 0; i < 2; i++) {
-		for (size_t most = 1; most < 8; most++) {
-			script_begin_empty();
-			script.most = most;
-			script_raw(alerts[i], 7);
-			script_run();
-			script_end();
-			script_said("class=not-http2 why=\"the peer answers in TLS: RELAY_TLS=1?\"");
-		}
-	}
-	for (int reset = 0; reset <= 1; reset++) {
-		script_begin_empty();
-		script.read_error = reset ? -ECONNRESET : 0;
-		script_expect("no word", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
-		script_said("without a word: RELAY_TLS=1?");
-	}
-	script_begin_empty();
-	script_settings.relay_tls = true;
-	script_expect("no word in TLS", CHANNEL_CLOSE_EOF, GRPC_UNAVAILABLE);
-	script_said("why=\"the peer closed the connection\"");
 }
 
 /* RELAY_SERVER_NAME is for certificates; without TLS it is not used. */
