@@ -76,6 +76,7 @@ static void report_commands(const struct config *c)
 			printf("%s ", config_capabilities[i]);
 	}
 	putchar('\n');
+	line("folder", "%s", c->cwd);
 	line("bash", "%s", c->bash);
 	line("at once", "%u, %u more may wait", c->max_concurrent, LIMIT_WAITING);
 	line("left behind", "%s", c->background_kill ? "killed" : "lives on");

@@ -313,7 +313,6 @@ int config_read(char *const environ_in[], struct config *ret, struct config_secr
 	    .max_concurrent = 4,
 	    .heartbeat_ms = LIMIT_HEARTBEAT_MS,
 	    .log_level = LOG_LEVEL_INFO,
-	    .cwd_fd = -1,
 	};
 	*ret_secrets = (struct config_secrets){0};
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -53,7 +53,7 @@ struct config {
 	bool background_kill;
 	uint64_t keep_caps; /* bit n: capability n */
 	char seccomp_file[4096];
-	char cwd[4096];
+	char cwd[4096]; /* of the commands: SANDBOX_CWD, or once settled the start folder; absolute then */
 	uint32_t drain_s;
 	char status_file[4096];
 	char audit[4096]; /* SANDBOX_AUDIT: empty, "log" or a file */
@@ -62,7 +62,6 @@ struct config {
 	uint32_t capability_mask;   /* bit i: config_capabilities[i] is on the commands' PATH */
 	char bash[4096];            /* absolute path */
 	char path[4096];            /* the commands' PATH */
-	int cwd_fd;                 /* SANDBOX_CWD or the start folder, opened at start */
 	char **command_environ;     /* scrubbed and completed, NULL-ended */
 	const char *killer;         /* NULL: chosen at start; SANDBOX_KILLER names one */
 	char *const *start_environ; /* what config_read was given; gone after config_settle */
@@ -97,7 +96,7 @@ int config_read(char *const environ_in[], struct config *ret, struct config_secr
 		struct config_error *ret_error);
 
 /* Holds the settings against the machine: users that can really be taken, limits, bash and the other tools as
- * a command would find them; opens the start folder and makes the commands' environment. As privileged as the
+ * a command would find them; finds the start folder and makes the commands' environment. As privileged as the
  * program was started. 0, or -EINVAL with *ret_error set. */
 int config_settle(struct config *config, struct config_error *ret_error);
 

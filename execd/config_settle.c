@@ -1,14 +1,13 @@
 #include "execd/config.h"
 
 #include "common/drop.h"
-#include "common/fd.h"
 #include "execd/config_names.h"
 #include "execd/environment.h"
 #include "execd/probe.h"
 #include "execd/user.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <sys/capability.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -66,7 +65,7 @@ static int settle_netd_user(struct config *c, struct config_error *e)
 		user_parse(&user_files_system, "65534:65534", &c->netd_user, &why);
 	}
 	d = config_drop(&c->netd_user, 0);
-	err = probe_as(&d, &(struct probe_question){.cwd_fd = -1}, &p);
+	err = probe_as(&d, &(struct probe_question){0}, &p);
 	if (err < 0)
 		return config_refuse(e, "NETD_USER", "cannot be tried: %s", log_errno(err));
 	if (p.err == 0)
@@ -78,37 +77,53 @@ static int settle_netd_user(struct config *c, struct config_error *e)
 	return 0;
 }
 
-static int open_start_folder(struct config *c, struct config_error *e)
+/* The path of the commands' folder, which must be absolute: it is entered again and again. *ret_named says
+ * that it was asked for. */
+static int find_folder(struct config *c, bool *ret_named, struct config_error *e)
 {
-	const char *path = c->cwd[0] ? c->cwd : ".";
+	char start[sizeof c->cwd] = "", rest[sizeof c->cwd];
+	int n;
 
-	c->cwd_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (c->cwd_fd < 0)
-		return config_refuse(e, "SANDBOX_CWD", "%s cannot be opened: %s", path, log_errno(errno));
-	return 0;
+	*ret_named = c->cwd[0] != '\0';
+	if (c->cwd[0] == '/')
+		return 0;
+	memcpy(rest, c->cwd, sizeof rest);
+	if (!getcwd(start, sizeof start)) {
+		if (*ret_named)
+			return config_refuse(e, "SANDBOX_CWD",
+					     "%s is below a start folder that is not there: %s", c->cwd,
+					     log_errno(errno));
+		log_warn("commands start in /: there is no start folder", LOG_ERR(errno));
+		snprintf(start, sizeof start, "/");
+	}
+	n = snprintf(c->cwd, sizeof c->cwd, "%s%s%s", start, *ret_named ? "/" : "", rest);
+	return n < (int)sizeof c->cwd ? 0
+				      : config_refuse(e, "SANDBOX_CWD", "is too long with its start folder");
 }
 
-/* A start folder that nobody named may be closed to the commands' user, as /root is, or be gone. */
-static int settle_folder(struct config *c, const struct probe *p, struct config_error *e)
+/* A start folder that nobody named may be closed to the commands' user, as /root is. */
+static int settle_folder(struct config *c, bool named, const struct probe *p, struct config_error *e)
 {
-	if (p->cwd_err == 0)
+	if (p->folder_err == 0)
 		return 0;
-	if (c->cwd[0])
-		return config_refuse(e, "SANDBOX_CWD", "cannot be entered by the commands' user: %s",
-				     log_errno(p->cwd_err));
-	log_warn("commands start in /: their user cannot use the start folder", LOG_ERR(p->cwd_err));
-	fd_close(&c->cwd_fd);
-	c->cwd_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return c->cwd_fd < 0 ? config_refuse(e, "SANDBOX_CWD", "/ cannot be opened: %s", log_errno(errno))
-			     : 0;
+	if (named)
+		return config_refuse(e, "SANDBOX_CWD", "%s cannot be entered by the commands' user: %s",
+				     c->cwd, log_errno(p->folder_err));
+	log_warn("commands start in /: their user cannot enter the start folder", LOG_STR("folder", c->cwd),
+		 LOG_ERR(p->folder_err));
+	memcpy(c->cwd, "/", 2);
+	return 0;
 }
 
 static int settle_commands(struct config *c, struct config_error *e)
 {
 	struct drop d = config_drop(&c->command_user, c->keep_caps);
 	struct probe p;
-	int err;
+	bool named;
+	int err = find_folder(c, &named, e);
 
+	if (err < 0)
+		return err;
 	if (c->keep_caps & ~drop_permitted())
 		return config_refuse(e, "SANDBOX_KEEP_CAPS",
 				     "names a capability that execd does not hold itself");
@@ -119,7 +134,7 @@ static int settle_commands(struct config *c, struct config_error *e)
 		    e, "SANDBOX_KEEP_CAPS",
 		    "lets commands become a user that cannot be killed: execd has no CAP_KILL");
 	err = probe_as(
-	    &d, &(struct probe_question){.cwd_fd = c->cwd_fd, .path = c->path, .names = config_capabilities},
+	    &d, &(struct probe_question){.folder = c->cwd, .path = c->path, .names = config_capabilities},
 	    &p);
 	if (err < 0)
 		return config_refuse(e, "SANDBOX_USER", "cannot be tried: %s", log_errno(err));
@@ -132,7 +147,7 @@ static int settle_commands(struct config *c, struct config_error *e)
 	}
 	c->capability_mask = p.found;
 	memcpy(c->bash, p.first, sizeof c->bash);
-	return settle_folder(c, &p, e);
+	return settle_folder(c, named, &p, e);
 }
 
 static int make_environment(struct config *c, struct config_error *e)
@@ -159,8 +174,6 @@ int config_settle(struct config *c, struct config_error *ret_error)
 
 	if (err == 0)
 		err = settle_netd_user(c, ret_error);
-	if (err == 0)
-		err = open_start_folder(c, ret_error);
 	if (err == 0)
 		err = make_environment(c, ret_error);
 	if (err == 0)

@@ -38,7 +38,7 @@ static void folder_of(const char *path, char *ret, size_t size)
 static void warn_of_files(const struct config *c)
 {
 	char folder[sizeof c->status_file];
-	struct probe_question q = {.cwd_fd = -1, .readable_file = c->token_file[0] ? c->token_file : NULL};
+	struct probe_question q = {.readable_file = c->token_file[0] ? c->token_file : NULL};
 	struct drop d = config_drop(&c->command_user, c->keep_caps);
 	struct probe p;
 

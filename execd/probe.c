@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,25 +32,13 @@ static bool look_up(const char *path, const char *name, char *ret)
 	return false;
 }
 
-/* CHILD. A folder that was deleted can be entered, but no program finds itself there: bash complains before
- * each command. The kernel says so in any file system; the count of links does not. getcwd(3) may allocate.
- */
-static int enter(int fd)
-{
-	char path[PATH_MAX];
-
-	if (fchdir(fd) < 0 || (syscall(SYS_getcwd, path, sizeof path) < 0 && errno == ENOENT))
-		return -errno;
-	return 0;
-}
-
 /* CHILD */
 static void look(struct probe *p, const struct probe_question *q)
 {
 	char found[PATH_MAX];
 
-	if (q->cwd_fd >= 0)
-		p->cwd_err = enter(q->cwd_fd);
+	if (q->folder && chdir(q->folder) < 0)
+		p->folder_err = -errno;
 	for (unsigned i = 0; q->names && q->names[i]; i++) {
 		if (!look_up(q->path, q->names[i], found))
 			continue;

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What to find out; a field that is NULL (cwd_fd below 0) is left out. */
+/* What to find out; a field that is NULL is left out. */
 struct probe_question {
-	int cwd_fd;                /* can it be entered, and is it still there */
+	const char *folder;        /* can it be entered */
 	const char *path;          /* where names are looked for; parts that are not absolute are skipped */
 	const char *const *names;  /* NULL-ended, at most 32 */
 	const char *readable_file; /* can it be read */
@@ -21,7 +21,7 @@ struct probe_question {
 struct probe {
 	int err;              /* of becoming the identity: 0 or -errno */
 	char step[32];        /* of that, where it failed */
-	int cwd_err;          /* of entering cwd_fd: 0 or -errno */
+	int folder_err;       /* of entering folder: 0 or -errno */
 	uint32_t found;       /* bit n: names[n] can be executed */
 	char first[PATH_MAX]; /* where names[0] is, absolute; empty: nowhere */
 	bool can_read;

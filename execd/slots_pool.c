@@ -150,6 +150,18 @@ static void on_exited(struct pool_slot *s, const struct slot_report *r)
 		     });
 }
 
+static void on_started(struct pool_slot *s, uint32_t folder_errno)
+{
+	static struct log_limit limit = LOG_LIMIT_INIT(4, 10000);
+	uint64_t suppressed;
+
+	if (folder_errno > 0 && log_allowed(&limit, clock_now_ms(), &suppressed))
+		log_warn("a command runs in /: its folder cannot be entered",
+			 LOG_STR("folder", pool.config->cwd), LOG_ERR((int)folder_errno),
+			 LOG_U64("suppressed", suppressed));
+	pool_emit(s, (struct slot_event){.kind = SLOT_STARTED});
+}
+
 static void emit_last(struct pool_slot *s, struct slot_event event)
 {
 	s->running = false;
@@ -207,7 +219,7 @@ static void on_exec_report(struct pool_slot *s, const struct slot_report *r)
 		break;
 	case SLOT_REPORT_STARTED:
 		s->said = POOL_SAID_STARTED;
-		pool_emit(s, (struct slot_event){.kind = SLOT_STARTED});
+		on_started(s, r->value);
 		break;
 	case SLOT_REPORT_START_FAILED:
 		emit_last(s, (struct slot_event){.kind = SLOT_START_FAILED, .value = r->value});

@@ -168,8 +168,9 @@ static bool report_valid(const struct slot_report *r)
 	case SLOT_REPORT_STILL_ALIVE:
 	case SLOT_REPORT_MINDING:
 		return r->value <= INT32_MAX;
-	case SLOT_REPORT_TOOK:
 	case SLOT_REPORT_STARTED:
+		return r->value <= ERRNO_MAX;
+	case SLOT_REPORT_TOOK:
 	case SLOT_REPORT_EMPTY:
 	case SLOT_REPORT_PONG:
 		return r->value == 0;

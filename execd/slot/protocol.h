@@ -27,9 +27,9 @@ enum slot_order_type {
 
 enum slot_report_type {
 	/* slot → execd */
-	SLOT_REPORT_READY = 64, /* value: 1 when its domain was proven to hold signals back, for kill(-1) */
-	SLOT_REPORT_TOOK,       /* more of the command is wanted */
-	SLOT_REPORT_STARTED,
+	SLOT_REPORT_READY = 64,   /* value: 1 when its domain was proven to hold signals back, for kill(-1) */
+	SLOT_REPORT_TOOK,         /* more of the command is wanted */
+	SLOT_REPORT_STARTED,      /* value: 0, or the errno of the folder, instead of which it runs in / */
 	SLOT_REPORT_START_FAILED, /* value: OUTCOME_START_VALUE; nothing runs, the slot is idle */
 	SLOT_REPORT_EXITED,       /* value: as waitpid(2); by_kill */
 	SLOT_REPORT_EMPTY,        /* ECHILD; the slot is idle */

@@ -139,15 +139,15 @@ static void start(void)
 	    .argv = command_arguments(&slot.command),
 	    .environ = config->command_environ,
 	    .fds = {slot.theirs[0], slot.theirs[1], slot.theirs[2]},
-	    .cwd_fd = slot.world->cwd_fd,
+	    .folder = config->cwd,
 	    .ruleset = slot.world->ruleset,
 	    .landlock_abi = slot.world->plan.landlock_abi,
 	    .guard = slot.world->guard ? guard_program(slot.world->guard) : NULL,
 	    .seccomp = slot.world->seccomp,
 	    .raise_stack = command_is_split(&slot.command),
 	};
-	uint32_t failed = 0;
-	pid_t pid = child_start(&plan, &failed);
+	uint32_t failed = 0, folder_errno = 0;
+	pid_t pid = child_start(&plan, &failed, &folder_errno);
 
 	close_theirs();
 	if (pid < 0) {
@@ -157,7 +157,7 @@ static void start(void)
 	}
 	slot.leader = pid;
 	slot.state = RUNNING;
-	report(SLOT_REPORT_STARTED, 0);
+	report(SLOT_REPORT_STARTED, folder_errno);
 	command_forget(&slot.command);
 }
 
@@ -367,7 +367,7 @@ static void enter_own_domain(const struct slot_world *world)
 
 _Noreturn void slot_main(int fd, const struct slot_world *world)
 {
-	const int keep[] = {fd, world->cwd_fd, world->ruleset, proc_fd()};
+	const int keep[] = {fd, world->ruleset, proc_fd()};
 	sigset_t child;
 
 	world_close_all_but(keep, sizeof keep / sizeof *keep);

@@ -53,9 +53,9 @@ int world_close_all_but(const int *keep, size_t count)
 	return 0;
 }
 
-static uint32_t set_files(int fd, const struct slot_world *world)
+static uint32_t set_files(int fd)
 {
-	const int keep[] = {fd, world->cwd_fd, proc_fd()};
+	const int keep[] = {fd, proc_fd()};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0)
@@ -64,7 +64,7 @@ static uint32_t set_files(int fd, const struct slot_world *world)
 		if (dup2(null, i) < 0)
 			return FAILED(START_FILES);
 	}
-	return world_close_all_but(keep, 3) < 0 ? FAILED(START_FILES) : 0;
+	return world_close_all_but(keep, 2) < 0 ? FAILED(START_FILES) : 0;
 }
 
 static uint32_t set_limits(void)
@@ -152,11 +152,10 @@ static uint32_t prepare(int fd, struct slot_world *world)
 	uint32_t failed;
 
 	world->warden = getpid();
-	world->cwd_fd = world->config->cwd_fd;
 	/* A command of the same uid cannot end us by anything but SIGKILL and SIGSTOP, and bash inherits what
 	 * is usual. */
 	dispositions_block();
-	failed = set_files(fd, world);
+	failed = set_files(fd);
 	if (!failed)
 		failed = set_limits();
 	if (!failed)

@@ -17,7 +17,6 @@ struct slot_world {
 	struct guard *guard; /* NULL: Landlock holds the commands' signals back */
 	struct slots_plan plan;
 	pid_t warden;
-	int cwd_fd;
 	int ruleset; /* kill: each slot enters it, and each command again; -1: none */
 };
 

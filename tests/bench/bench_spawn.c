@@ -82,7 +82,7 @@ static void measure(const char *name, bool background_kill)
 	    .bash = "/bin/bash",
 	    .command_environ = environment,
 	    .background_kill = background_kill,
-	    .cwd_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
+	    .cwd = "/",
 	};
 	if (loop_init(&loop) < 0 || slots_start(&loop, &config, on_event, NULL) < 0)
 		abort();

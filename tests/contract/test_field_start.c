@@ -137,7 +137,8 @@ Test(field_start, row_18_a_named_folder_that_is_gone_is_a_clear_error)
 	worker_start(&s->worker, s->relay, WORKER_SETTINGS("SANDBOX_CWD=/nowhere/at/all"));
 	cr_assert(worker_wait_exit(&s->worker, STAGE_WAIT_MS));
 	cr_assert(WIFEXITED(s->worker.wait_status) && WEXITSTATUS(s->worker.wait_status) == 2);
-	cr_assert(
-	    worker_wait_said(&s->worker, "/nowhere/at/all cannot be opened: No such file", STAGE_WAIT_MS));
+	cr_assert(worker_wait_said(&s->worker,
+				   "/nowhere/at/all cannot be entered by the commands' user: No such file",
+				   STAGE_WAIT_MS));
 	stage_leave(s);
 }

@@ -69,7 +69,7 @@ Test(probe, finds_programs_along_a_path)
 	struct probe p;
 
 	snprintf(path, sizeof path, "relative:/nonexistent::%s:/bin", folder);
-	p = ask(&ourselves, &(struct probe_question){.cwd_fd = -1, .path = path, .names = names});
+	p = ask(&ourselves, &(struct probe_question){.path = path, .names = names});
 	cr_assert_eq(p.found, 1);
 	cr_assert_str_eq(p.first, tool);
 }
@@ -81,7 +81,7 @@ Test(probe, skips_parts_that_are_not_absolute)
 	struct probe p;
 
 	cr_assert_eq(chdir(folder), 0);
-	p = ask(&ourselves, &(struct probe_question){.cwd_fd = -1, .path = ".::", .names = names});
+	p = ask(&ourselves, &(struct probe_question){.path = ".::", .names = names});
 	cr_assert_eq(p.found, 0);
 	cr_assert_str_eq(p.first, "");
 }
@@ -89,17 +89,14 @@ Test(probe, skips_parts_that_are_not_absolute)
 Test(probe, asks_as_the_other_user)
 {
 	const char *names[] = {"tool", NULL};
-	struct probe_question q = {.cwd_fd = open(inner, O_PATH | O_DIRECTORY),
-				   .path = folder,
-				   .names = names,
-				   .readable_file = plain,
-				   .writable_path = folder};
+	struct probe_question q = {
+	    .folder = inner, .path = folder, .names = names, .readable_file = plain, .writable_path = folder};
 	struct probe p;
 
 	need_root();
 	p = ask(&another, &q);
 	cr_assert_eq(p.found, 1);
-	cr_assert_eq(p.cwd_err, -EACCES);
+	cr_assert_eq(p.folder_err, -EACCES);
 	cr_assert(p.can_read);
 	cr_assert_not(p.can_write);
 	cr_assert_eq(chmod(tool, 0700), 0);
@@ -108,11 +105,11 @@ Test(probe, asks_as_the_other_user)
 	cr_assert_eq(chmod(inner, 0755), 0);
 	p = ask(&another, &q);
 	cr_assert_eq(p.found, 0);
-	cr_assert_eq(p.cwd_err, 0);
+	cr_assert_eq(p.folder_err, 0);
 	cr_assert_not(p.can_read);
 	cr_assert(p.can_write);
 	cr_assert_eq(rmdir(inner), 0);
-	cr_assert_eq(ask(&another, &q).cwd_err, -ENOENT, "it is gone");
+	cr_assert_eq(ask(&another, &q).folder_err, -ENOENT, "it is gone");
 }
 
 Test(probe, says_what_could_not_be_dropped)
@@ -121,7 +118,7 @@ Test(probe, says_what_could_not_be_dropped)
 
 	if (drop_holds(CAP_SETUID))
 		cr_skip_test("is for the unprivileged run");
-	cr_assert_eq(probe_as(&another, &(struct probe_question){.cwd_fd = -1}, &p), 0);
+	cr_assert_eq(probe_as(&another, &(struct probe_question){0}, &p), 0);
 	cr_assert_eq(p.err, -EPERM);
 	cr_assert_gt(strlen(p.step), 0);
 }
@@ -131,7 +128,7 @@ Test(probe, changes_nothing_in_who_asks)
 	uid_t uid = getuid();
 
 	need_root();
-	ask(&another, &(struct probe_question){.cwd_fd = -1});
+	ask(&another, &(struct probe_question){0});
 	cr_assert_eq(getuid(), uid);
 	cr_assert(drop_holds(CAP_SETUID));
 }

@@ -202,8 +202,7 @@ static bool taken(struct slot_report r)
 
 Test(slot_protocol, a_report_says_what_its_type_can_and_no_more)
 {
-	static const enum slot_report_type silent[] = {SLOT_REPORT_TOOK, SLOT_REPORT_STARTED,
-						       SLOT_REPORT_EMPTY, SLOT_REPORT_PONG};
+	static const enum slot_report_type silent[] = {SLOT_REPORT_TOOK, SLOT_REPORT_EMPTY, SLOT_REPORT_PONG};
 
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
 		cr_assert(SAYS(silent[i], .value = 0));
@@ -216,6 +215,8 @@ Test(slot_protocol, a_report_says_what_its_type_can_and_no_more)
 	}
 	cr_assert(SAYS(SLOT_REPORT_READY, .value = 1));
 	cr_assert(!SAYS(SLOT_REPORT_READY, .value = 2));
+	cr_assert(SAYS(SLOT_REPORT_STARTED, .value = 4095));
+	cr_assert(!SAYS(SLOT_REPORT_STARTED, .value = 4096));
 	cr_assert(SAYS(SLOT_REPORT_STILL_ALIVE, .value = INT32_MAX));
 	cr_assert(!SAYS(SLOT_REPORT_STILL_ALIVE, .value = 1u << 31));
 	cr_assert(!SAYS(SLOT_REPORT_MINDING, .value = UINT32_MAX));
