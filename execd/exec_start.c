@@ -63,9 +63,10 @@ void exec_start_feed(struct exec *exec, const struct exec_note *note)
 {
 	int err = slots_command((unsigned)exec->slot, note->bytes, note->size);
 
-	if (err < 0) {
+	if (err == 0)
+		exec->given += note->size;
+	else if (err == -EPIPE)
+		exec_life_slot_unread(exec);
+	else
 		fail(exec, EXEC_ON_BROKEN, START_SLOT, err);
-		return;
-	}
-	exec->given += note->size;
 }

@@ -176,6 +176,18 @@ static void tell_guard(volatile pid_t *pids)
 		pids[GUARD_SLOTS + i] = pool.slots[i].pid;
 }
 
+/* Sends a part of a command. -EPIPE: the slot is gone, and what it still said is of no command any more. */
+static int send_part(struct pool_slot *s, const struct slot_order *order)
+{
+	int err = s->source.fd < 0 ? -EPIPE : pool_send(s, order);
+
+	if (err != -EPIPE && err != -ECONNRESET)
+		return err;
+	s->running = false;
+	pool_drain(s); /* lest it be taken again */
+	return -EPIPE;
+}
+
 int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3])
 {
 	struct pool_slot *s = taken(slot);
@@ -193,11 +205,7 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 		return -ESRCH;
 	if (pool.world.guard)
 		tell_guard(pool.world.guard->pids);
-	err = s->source.fd < 0 ? -EPIPE : pool_send(s, &order);
-	if (err == -EPIPE || err == -ECONNRESET) {
-		pool_drain(s); /* lest it be taken again */
-		return -EPIPE;
-	}
+	err = send_part(s, &order);
 	if (err < 0)
 		return err;
 	s->running = true;
@@ -215,9 +223,9 @@ int slots_command(unsigned slot, const uint8_t *piece, size_t size)
 	struct slot_order order = {.type = SLOT_ORDER_PIECE, .bytes = piece, .size = size};
 	int err;
 
-	if (!s || !s->running || s->source.fd < 0)
+	if (!s || !s->running)
 		return -ESRCH;
-	err = pool_send(s, &order);
+	err = send_part(s, &order);
 	if (err == 0)
 		s->missing -= (uint32_t)size;
 	return err;

@@ -102,7 +102,8 @@ int slots_pipes(int ours[3], int theirs[3]);
  * once. 0 or -errno (the slot is then given back by slots_release); -EPIPE: the slot is gone. */
 int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], const int theirs[3]);
 
-/* The next piece of the command, at most CHANNEL_PIECE_MAX bytes; only after SLOT_TOOK. 0 or -errno. */
+/* The next piece of the command, at most CHANNEL_PIECE_MAX bytes; only after SLOT_TOOK. As slots_run: after
+ * -EPIPE no event of this exec comes. */
 int slots_command(unsigned slot, const uint8_t *piece, size_t size);
 
 /* Kills all that the exec started: looks at the leader first (one that has exited keeps its status), then the

@@ -121,6 +121,36 @@ Test(slots_unread, a_slot_that_is_gone_takes_nothing)
 	stop();
 }
 
+Test(slots_unread, a_slot_that_is_gone_takes_no_second_piece)
+{
+	struct slot_run run = {.command_len = 4, .given = (const uint8_t *)"tr", .given_len = 2};
+	int ours[3], theirs[3], slot;
+	pid_t pid;
+
+	start();
+	pid = idle_slot();
+	slot = slots_take();
+	cr_assert_geq(slot, 0);
+	cr_assert_eq(slots_pipes(ours, theirs), 0);
+	cr_assert_eq(slots_run((unsigned)slot, &run, ours, theirs), 0);
+	process_kill(pid, SIGKILL);
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; process_lives(pid); usleep(100))
+		cr_assert(clock_now_ms() < end);
+	cr_assert_eq(slots_command((unsigned)slot, (const uint8_t *)"ue", 2), -EPIPE);
+	slots_release((unsigned)slot);
+	cr_assert_neq(slots_take(), slot, "it is dead, and nobody has reaped it");
+	for (int i = 0; i < 3; i++) {
+		close(ours[i]);
+		close(theirs[i]);
+	}
+	for (uint64_t end = clock_now_ms() + RIG_WAIT_MS; slots_capacity() < 2; rig_pass())
+		cr_assert(clock_now_ms() < end);
+	cr_assert_str_eq(rig_execs[slot].order, "");
+	for (unsigned i = 0; i < POOL_SIZE; i++)
+		slots_release(i);
+	stop();
+}
+
 /* From before it reads to after bash has run. */
 Test(slots_unread, is_never_told_of_a_command_that_ran)
 {

@@ -46,6 +46,22 @@ Test(again, a_slot_that_is_gone_at_once_is_no_other)
 	expect("admitted 1;run 0 id=1 4/4;release 0;fetch 1@0;run 0 id=1 4/4;started 1;");
 }
 
+Test(again, a_slot_that_is_gone_between_two_pieces_is_no_other)
+{
+	begin(1);
+	exec(1, 1, .len = 10);
+	cr_assert_eq(command_comes(1, 0, 6), 0);
+	slot_says(SLOT_TOOK, 0);
+	fake.command_error = -EPIPE;
+	forget_trace();
+	cr_assert_eq(command_comes(1, 6, 4), 0);
+	expect("feed 0 4;release 0;fetch 1@0;");
+	fake.command_error = 0;
+	cr_assert_eq(command_comes(1, 0, 10), 0);
+	slot_says(SLOT_STARTED, 0);
+	expect("run 0 id=1 10/10;started 1;");
+}
+
 Test(again, it_goes_before_those_that_wait)
 {
 	begin(1);
