@@ -11,8 +11,9 @@
 #define LIMIT_STDIN   (16u * LIMIT_MIB)
 #define LIMIT_MESSAGE (LIMIT_STDIN + LIMIT_COMMAND + 64u * LIMIT_KIB) /* one ServerFrame that is taken */
 #define LIMIT_MESSAGE_SKIP                                                                                   \
-	(64u * LIMIT_MIB)            /* longer than LIMIT_MESSAGE and up to this: read through, refused */
-#define LIMIT_HELD (64u * LIMIT_MIB) /* commands and stdin held for what has not started, in all */
+	(64u * LIMIT_MIB) /* longer than LIMIT_MESSAGE and up to this: read through, refused */
+/* Commands and stdin held, in all: the largest for each of the four that run by default. */
+#define LIMIT_HELD (4u * (LIMIT_STDIN + LIMIT_COMMAND))
 
 /* What is sent to the relay. */
 #define LIMIT_CHUNK_DATA     (32u * LIMIT_KIB) /* contract.md 3: data of one Chunk at most */

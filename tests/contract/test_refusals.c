@@ -5,9 +5,11 @@
 #include "tests/relay/wire.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(refusals, .timeout = 60, .fini = stage_fini);
 
@@ -120,6 +122,34 @@ Test(refusals, name_the_step_of_a_failed_start_and_do_not_cache_it)
 	cr_assert(rename(away, bash) == 0);
 	exec = relay_exec(s->attached, &request);
 	stage_expect_end(exec, 3);
+	stage_close(s);
+}
+
+/* None has read a byte when the last has come. */
+Test(refusals, leave_the_default_concurrency_the_largest_input_for_each)
+{
+	uint8_t *data = calloc(1, LIMIT_STDIN);
+	struct relay_exec *exec[4];
+	char command[512];
+	struct stage *s;
+
+	cr_assert(data);
+	s = stage_open(WORKER_SETTINGS());
+	snprintf(command, sizeof command, "echo up; while [ ! -e '%s/go' ]; do sleep 0.02; done; wc -c",
+		 s->folder);
+	for (unsigned i = 0; i < 4; i++)
+		exec[i] = stage_send(
+		    s, &(struct relay_request){
+			   .command = command, .input = data, .input_size = LIMIT_STDIN, .streaming = true});
+	for (unsigned i = 0; i < 4; i++)
+		stage_wait_out(exec[i], "up\n");
+	snprintf(command, sizeof command, "%s/go", s->folder);
+	close(open(command, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	for (unsigned i = 0; i < 4; i++) {
+		stage_expect_end(exec[i], 0);
+		stage_expect_out(exec[i], "up\n16777216\n");
+	}
+	free(data);
 	stage_close(s);
 }
 

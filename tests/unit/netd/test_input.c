@@ -94,8 +94,8 @@ Test(input, holds_up_to_the_limit_and_not_a_byte_more)
 	struct frames_server exec = exec_of((const uint8_t *)"c", 1, zeros, 0);
 
 	for (int i = 0; i < 3; i++)
-		hold(&in[i], 0, LIMIT_STDIN);
-	hold(&in[3], 1000, LIMIT_STDIN - 1100);
+		hold(&in[i], LIMIT_COMMAND, LIMIT_STDIN);
+	hold(&in[3], LIMIT_COMMAND - 100, LIMIT_STDIN);
 	cr_assert_eq(input_held(), LIMIT_HELD - 100);
 	exec.input_len = 98;
 	cr_assert_eq(input_check(&exec), 0, "below");

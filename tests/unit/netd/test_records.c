@@ -323,7 +323,7 @@ Test(records, memory_is_refused_at_the_limit)
 
 	start();
 	for (uint64_t id = 1; id <= 4; id++) {
-		cr_assert_eq(exec(id, 100, LIMIT_STDIN - 100), 0);
+		cr_assert_eq(exec(id, LIMIT_COMMAND, LIMIT_STDIN), 0);
 		cr_assert_eq(next(), CHANNEL_EXEC);
 		say(CHANNEL_ADMITTED, id, NULL, 0);
 		cr_assert_eq(pass(), 0);
@@ -336,7 +336,7 @@ Test(records, memory_is_refused_at_the_limit)
 	say_ended(1, (struct outcome){OUTCOME_ABORTED, 0}, CHANNEL_READ_NOTHING);
 	say_outcome(CHANNEL_REFUSED, 5, OUTCOME_REFUSED, REFUSAL_MEMORY);
 	cr_assert_eq(pass(), 0);
-	cr_assert_eq(input_held(), LIMIT_HELD - LIMIT_STDIN);
+	cr_assert_eq(input_held(), LIMIT_HELD - LIMIT_STDIN - LIMIT_COMMAND);
 	cr_assert_eq(next(), CHANNEL_DRAINED);
 	cr_assert_eq(exec(6, 1, 0), 0);
 	cr_assert_eq(next(), CHANNEL_EXEC);
