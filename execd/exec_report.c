@@ -91,7 +91,8 @@ void exec_report_end(const struct exec *exec, const struct channel_drained *drai
 
 	f[n++] = LOG_U64("req_id", exec->req_id);
 	n += add_outcome(&f[n], exec, message, sizeof message);
-	f[n++] = LOG_U64("ms", ran_ms(exec));
+	f[n++] = LOG_U64("ms", clock_now_ms() - exec->received_ms);
+	f[n++] = LOG_U64("ran_ms", ran_ms(exec));
 	if (drained) {
 		f[n++] = LOG_U64("bytes_out", drained->bytes_out);
 		f[n++] = LOG_U64("bytes_dropped", drained->bytes_dropped);

@@ -187,6 +187,7 @@ static struct exec *admit(uint64_t req_id, const struct channel_exec *exec)
 	e->timeout_s = exec->timeout_s;
 	e->command_len = exec->command_len;
 	e->stdin_len = exec->stdin_len;
+	e->received_ms = clock_now_ms();
 	return e;
 }
 

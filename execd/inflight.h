@@ -58,6 +58,7 @@ struct exec {
 	struct outcome
 	    reason; /* of the kill; kind 0: none. Becomes the outcome unless the leader exits by itself */
 	struct outcome outcome;
+	uint64_t received_ms;
 	uint64_t started_ms; /* 0: it did not */
 	uint64_t ended_ms;   /* when it was decided */
 	struct loop_timer timer;

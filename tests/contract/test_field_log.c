@@ -12,11 +12,10 @@
 
 TestSuite(field_log, .timeout = 60, .fini = stage_fini);
 
-/* The line that begins so has come; the whole of it. Texts that begin with "no " must not be there, the
- * others must. */
-static void expect_line(struct stage *s, const char *head, const char *const *texts)
+/* The line that begins so has come; the whole of it, until the next call. */
+static const char *line_of(struct stage *s, const char *head)
 {
-	char line[1024];
+	static char line[1024];
 	const char *at;
 	size_t n;
 
@@ -28,6 +27,14 @@ static void expect_line(struct stage *s, const char *head, const char *const *te
 	memcpy(line, at, n);
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+/* Texts that begin with "no " must not be there, the others must. */
+static void expect_line(struct stage *s, const char *head, const char *const *texts)
+{
+	const char *line = line_of(s, head);
+
 	for (; *texts; texts++) {
 		if (strncmp(*texts, "no ", 3) == 0)
 			cr_assert(!strstr(line, *texts + 3), "\"%s\" in \"%s\"", *texts + 3, line);
@@ -110,6 +117,40 @@ Test(field_log, tells_what_was_dropped)
 	stage_expect_error(exec, "timeout:1");
 	EXPECT(s, exec, "reason=timeout ", "timeout_s=1 ", "bytes_out=8388608 ", "truncated=yes",
 	       "no dropped=0 ");
+	stage_close(s);
+}
+
+static unsigned long number_of(struct stage *s, uint64_t req_id, const char *key)
+{
+	char head[64];
+	const char *at;
+
+	snprintf(head, sizeof head, "msg=ended req_id=%" PRIu64 " ", req_id);
+	at = strstr(line_of(s, head), key);
+	cr_assert(at, "no %s", key);
+	return strtoul(at + strlen(key), NULL, 10);
+}
+
+/* What was left behind is waited for, and so is a place: neither is time that the command ran. */
+Test(field_log, tells_what_the_relay_waited_and_what_the_command_ran)
+{
+	struct relay_exec *first, *second;
+	uint64_t waited;
+	struct stage *s;
+
+	s = stage_open(WORKER_SETTINGS("SANDBOX_BACKGROUND=kill", "WORKER_MAX_CONCURRENT=1"));
+	first = stage_exec(s, "sleep %s & exit 3", s->mark);
+	second = stage_exec(s, "exit 4");
+	stage_expect_end(first, 3);
+	stage_expect_end(second, 4);
+	waited = first->terminal[0].at_ms - first->sent_ms;
+	cr_assert_geq(number_of(s, first->req_id, " ms="), LIMIT_QUIET_MS);
+	cr_assert_leq(number_of(s, first->req_id, " ms="), waited + 100);
+	cr_assert_lt(number_of(s, first->req_id, " ran_ms="),
+		     number_of(s, first->req_id, " ms=") - LIMIT_QUIET_MS + 50);
+	cr_assert_geq(number_of(s, second->req_id, " ms="), LIMIT_QUIET_MS - 100);
+	cr_assert_leq(number_of(s, second->req_id, " ran_ms="),
+		      number_of(s, second->req_id, " ms=") - LIMIT_QUIET_MS + 100);
 	stage_close(s);
 }
 
