@@ -177,12 +177,17 @@ static void linger(struct exec *e)
 /* bash may run before its slot has said so, and its first act may be to stop or kill that slot. So a slot
  * that had the whole command counts as one that ran it: it must not run again, and what it wrote is
  * delivered. */
+static void slot_gone(struct exec *e)
+{
+	if (e->given == e->command_len)
+		announce(e);
+}
+
 static void slot_lost(struct exec *e)
 {
 	if (e->reason.kind == 0)
 		e->why = "slot";
-	if (e->given == e->command_len)
-		announce(e);
+	slot_gone(e);
 	if (e->started_ms == 0)
 		exec_outcome_give_reason(e, OUTCOME_START_FAILED,
 					 OUTCOME_START_VALUE(START_SLOT, ECONNRESET));
@@ -294,6 +299,9 @@ static void act(struct exec *e, enum exec_action action, enum exec_event event, 
 		break;
 	case EXEC_DO_SLOT_LOST:
 		slot_lost(e);
+		break;
+	case EXEC_DO_SLOT_GONE:
+		slot_gone(e);
 		break;
 	case EXEC_DO_PROVEN:
 		release_slot(e);

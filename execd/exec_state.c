@@ -185,7 +185,7 @@ static const struct exec_step table[EXEC_STATES][EXEC_EVENTS] = {
 		ON(STILL_ALIVE)              = DO(COUNT, KILLING),
 		ON(MINDING)                  = NOTHING(KILLING),
 		ON(LEFT)                     = NOTHING(KILLING),
-		ON(DIED)                     = NOTHING(KILLING),
+		ON(DIED)                     = DO(SLOT_GONE, KILLING),
 		ON(UNREAD)                   = STRAY(KILLING),
 	},
 	[EXEC_ENDED] = {

@@ -69,6 +69,7 @@ enum exec_action {
 	EXEC_DO_EXITED,      /* the same by its own exit, and the slot gets its time to prove what is left */
 	EXEC_DO_KILL,        /* fix the reason, kill through the slot, start the clock of the proof */
 	EXEC_DO_SLOT_LOST,   /* the slot died: fix the reason; the pool sweeps, start the clock */
+	EXEC_DO_SLOT_GONE,   /* the slot died under a kill: what it may have run is announced late */
 	EXEC_DO_PROVEN,      /* nothing lives: release the slot, ENDED */
 	EXEC_DO_LEAVE,       /* keep: ENDED while what was left behind lives on */
 	EXEC_DO_LINGER,      /* kill: LEFT to netd, whose QUIET is waited for; timeout_s goes on */

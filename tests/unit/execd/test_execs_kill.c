@@ -344,6 +344,18 @@ Test(kill, a_slot_that_dies_with_the_whole_command_may_have_run_it)
 	is_at_rest();
 }
 
+/* The same under a kill. */
+Test(kill, a_slot_that_dies_with_the_whole_command_under_a_kill_may_have_run_it)
+{
+	begin(1);
+	exec_short(1);
+	execs_on_abort(1);
+	forget_trace();
+	slot_says(SLOT_DIED, 0);
+	slot_says(SLOT_EMPTY, 0);
+	expect("started 1;release 0;ended 1 abort:0 killed;");
+}
+
 /* All but the last byte: bash cannot have been started. */
 Test(kill, a_slot_that_dies_with_half_a_command_is_a_failed_start)
 {
