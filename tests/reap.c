@@ -3,6 +3,8 @@
  * The program's exit code is ours. After SECONDS it gets SIGTERM, 5 s later SIGKILL, and the exit code is
  * 124. We are a subreaper: whatever the suite leaves behind comes to us, gets SETTLE_MS to end by itself, is
  * then named, killed, and turns the exit code into 125. */
+#include "tests/lib/slow.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_MS 3000
+#define SETTLE_MS 3000u
 #define TERM_MS   5000
 #define STEP_MS   20
 #define EXIT_TIME 124
@@ -111,7 +113,7 @@ static bool wait_suite(pid_t suite, int64_t limit_ms, int *ret_status)
 /* True when processes were left that did not end by themselves. */
 static bool sweep(void)
 {
-	int64_t settled = now_ms() + SETTLE_MS;
+	int64_t settled = now_ms() + slow_ms(SETTLE_MS);
 	bool left = false, ended;
 	int status;
 
