@@ -333,8 +333,7 @@ Test(dial, limit_ends_the_wait_for_a_silent_name_server, .timeout = 20)
 	int status;
 	pid_t pid;
 
-	if (geteuid() != 0)
-		cr_skip_test("a network namespace needs root");
+	world_need();
 	pid = fork();
 	if (pid == 0)
 		_exit(dial_with_a_silent_name_server());

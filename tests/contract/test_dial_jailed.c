@@ -207,8 +207,7 @@ static void in_a_world(const char *host, const char *hosts)
 
 static void skip_without_root(void)
 {
-	if (geteuid() != 0)
-		cr_skip_test("a mount and network namespace needs root");
+	world_need();
 }
 
 Test(dial_jailed, name_from_dns_with_a_dead_first_address, .timeout = 30)

@@ -336,8 +336,7 @@ static int in_a_child(const char *password)
 
 Test(dial_proxy, tinyproxy_with_the_right_and_the_wrong_password, .timeout = 30)
 {
-	if (geteuid() != 0)
-		cr_skip_test("a network namespace needs root");
+	world_need();
 	if (access(TINYPROXY, X_OK) < 0)
 		cr_skip_test("no " TINYPROXY);
 	cr_assert_eq(in_a_child("secret"), 0);

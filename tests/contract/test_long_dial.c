@@ -19,8 +19,7 @@ Test(long_dial, to_a_silent_name_server_is_one_clear_line_and_another_dial)
 	char setting[64];
 	struct stage *s;
 
-	if (geteuid() != 0)
-		cr_skip_test("a mount and network namespace needs root");
+	world_need();
 	cr_assert_eq(world_enter("127.0.0.1 localhost\n", "nameserver 127.0.0.1\n"), 0);
 	known = dns_share(silent);
 	dns_start(known, 53);

@@ -2,6 +2,7 @@
 
 #include "common/fd.h"
 
+#include <criterion/criterion.h>
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -33,6 +34,14 @@ static int replace(const char *path, const char *text)
 		r = -errno;
 	unlink(from);
 	return r;
+}
+
+void world_need(void)
+{
+	if (geteuid() != 0)
+		cr_skip_test("a mount and network namespace needs root");
+	if (access("/etc/hosts", F_OK) < 0 || access("/etc/resolv.conf", F_OK) < 0)
+		cr_skip_test("no /etc/hosts and /etc/resolv.conf to cover");
 }
 
 int world_enter(const char *hosts, const char *resolv_conf)
