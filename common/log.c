@@ -7,19 +7,24 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+#define WRITE_MS 20u /* where a write may have to wait */
 
 static struct {
 	const char *name;
 	enum log_level level;
 	enum log_format format;
-	bool socket; /* stderr is one: it can be told not to wait at each write */
-	bool torn;   /* the last line was taken in part: the next one starts on a line of its own */
+	bool may_wait; /* stderr could not be made ours: a write is cut short by a timer */
+	bool socket;   /* stderr is one: it can be told not to wait at each write */
+	bool torn;     /* the last line was taken in part: the next one starts on a line of its own */
 	uint64_t dropped;
 	uint64_t told; /* of those */
 } log_state = {.name = "worker", .level = LOG_LEVEL_INFO};
@@ -37,6 +42,20 @@ void log_init(const char *name, enum log_level level, enum log_format format)
 	log_state.socket = getsockopt(STDERR_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
 }
 
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+/* Without SA_RESTART: a write that waits returns. */
+static int bound_writes(void)
+{
+	const struct sigaction interrupt = {.sa_handler = on_alarm};
+
+	log_state.may_wait = sigaction(SIGALRM, &interrupt, NULL) == 0;
+	return log_state.may_wait ? 0 : -errno;
+}
+
 int log_own_stderr(void)
 {
 	int flags = fcntl(STDERR_FILENO, F_GETFL);
@@ -49,7 +68,7 @@ int log_own_stderr(void)
 		return 0;
 	fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return bound_writes();
 	return dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
 }
 
@@ -170,6 +189,27 @@ static void render(struct buf_text *t, enum log_level level, const char *msg, co
 	buf_text_addz(t, json ? "}\n" : "\n");
 }
 
+/* At an interval: one signal may come before the write is entered. */
+static void set_alarm(unsigned ms)
+{
+	struct timeval at = {.tv_usec = (suseconds_t)ms * 1000};
+	struct itimerval timer = {.it_interval = at, .it_value = at};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static ssize_t write_bounded(const char *line, size_t size)
+{
+	ssize_t n;
+
+	if (log_state.may_wait)
+		set_alarm(WRITE_MS);
+	n = write(STDERR_FILENO, line, size);
+	if (log_state.may_wait)
+		set_alarm(0);
+	return n;
+}
+
 /* poll first: stderr may be blocking all the same, where it could not be made ours. */
 static bool put(const char *line, size_t size)
 {
@@ -179,7 +219,7 @@ static bool put(const char *line, size_t size)
 	if (log_state.socket)
 		n = send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
-		n = write(STDERR_FILENO, line, size);
+		n = write_bounded(line, size);
 	if (n > 0)
 		log_state.torn = (size_t)n < size;
 	return n == (ssize_t)size;

@@ -24,9 +24,10 @@ enum log_format log_format(void);
 
 /* Makes a stderr that is a terminal or a pipe ours alone and non-blocking, for this process and those that it
  * starts: poll(2) promises too much there (a terminal with room for one byte is writable, and so is a pipe
- * that others fill meanwhile), and the flag must not be set on a description that others use. A file stays as
- * it is: the flag does nothing there, and the place to write at is shared. 0 or -errno: not ours to open
- * (open(2) of /proc/self/fd), and then a write may have to wait. */
+ * that others fill meanwhile), and the flag must not be set on a description that others use. Where it is not
+ * ours to open (open(2) of /proc/self/fd) each write of this process is cut short after 20 ms by SIGALRM, for
+ * which a handler is installed. A file stays as it is: the flag does nothing there, and the place to write at
+ * is shared. 0 or -errno. */
 int log_own_stderr(void);
 
 /* Lines lost because stderr did not take them at once and whole. */

@@ -50,8 +50,8 @@ int process_harden(const char **ret_step)
 	if (err < 0)
 		return err;
 	fd_close_between(STDERR_FILENO + 1, ~0u);
-	(void)log_own_stderr(); /* what cannot be opened anew stays as it is */
 	signals_reset();
+	(void)log_own_stderr(); /* without /proc, say, it stays as it is */
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <termios.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MANY 20000u /* lines: more than any buffer here takes */
@@ -32,17 +32,32 @@ static void become_stderr(int fd)
 	log_init("test", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 }
 
+/* Leaves less room than a line needs: poll(2) calls that writable. */
+static void nearly_fill(void)
+{
+	static const char junk[64] = {[63] = '\n'};
+	int slave = open(ptsname(reader), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	char some[8192];
+
+	cr_assert_geq(slave, 0);
+	for (int quiet = 0; quiet < 20; quiet++) {
+		while (write(slave, junk, sizeof junk) > 0)
+			quiet = 0;
+		usleep(1000); /* the kernel moves it on by itself */
+	}
+	cr_assert_gt(read(reader, some, sizeof some), 0);
+	close(slave);
+}
+
 static void begin_terminal(void)
 {
-	struct termios raw;
 	int slave;
 
 	reader = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	cr_assert(reader >= 0 && grantpt(reader) == 0 && unlockpt(reader) == 0);
 	slave = open(ptsname(reader), O_RDWR | O_NOCTTY);
-	cr_assert(slave >= 0 && tcgetattr(slave, &raw) == 0);
-	cfmakeraw(&raw);
-	cr_assert_eq(tcsetattr(slave, TCSANOW, &raw), 0);
+	cr_assert_geq(slave, 0);
+	nearly_fill();
 	become_stderr(slave);
 }
 
@@ -64,6 +79,18 @@ static void begin_socket(int type)
 	become_stderr(ends[1]);
 }
 
+/* What a terminal adds, and the junk it was filled with, are no part of it. */
+static size_t keep_text(size_t size)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		if (said[i] != '\r' && said[i] != '\0')
+			said[kept++] = said[i];
+	}
+	return kept;
+}
+
 /* All that is there to read now. */
 static void read_said(void)
 {
@@ -71,7 +98,7 @@ static void read_said(void)
 	ssize_t n;
 
 	while (poll(&p, 1, 200) == 1 && (n = read(reader, said + used, sizeof said - 1 - used)) > 0)
-		used += (size_t)n;
+		used = keep_text(used + (size_t)n);
 	said[used] = '\0';
 }
 
@@ -140,6 +167,18 @@ Test(log, does_not_wait_for_a_terminal)
 {
 	begin_terminal();
 	expect_description(true);
+	expect_lost_and_told();
+}
+
+/* As after su(1): the terminal is somebody else's. */
+Test(log, does_not_wait_for_a_terminal_that_it_may_not_open)
+{
+	begin_terminal();
+	cr_assert_eq(fchmod(STDERR_FILENO, 0), 0);
+	if (geteuid() == 0)
+		cr_assert_eq(setresuid(65532, 65532, 65532), 0);
+	cr_assert_lt(open("/proc/self/fd/2", O_WRONLY | O_NOCTTY), 0);
+	expect_description(false);
 	expect_lost_and_told();
 }
 
