@@ -41,6 +41,9 @@
 #define LIMIT_SLOT_PING_MS       2000u
 #define LIMIT_SLOT_SILENT_MS     10000u /* a slot that answers no ping for so long counts as dead */
 #define LIMIT_SLOT_TRIES         8u     /* slots that an exec may lose before they have read its command */
+#define LIMIT_SLOT_SHORT_MS      4000u  /* no slot for what waits: from then on what was left behind goes */
+#define LIMIT_SLOT_WAIT_MS       20000u /* and from then on what waits is refused */
+#define LIMIT_NO_SLOT_MS         30000u /* without any slot: execd ends */
 #define LIMIT_WARDEN_SILENT_MS   2000u  /* a warden that owes a slot while a sweep waits for it */
 #define LIMIT_WARDEN_DOWN_MS     30000u /* without anything that can make slots: they no longer count */
 #define LIMIT_SHUTDOWN_PROOF_MS  3000u

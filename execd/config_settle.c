@@ -34,10 +34,10 @@ static int check_limits(const struct config *c, struct config_error *e)
 		return config_refuse(
 		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu descriptors; the hard limit is %llu",
 		    c->max_concurrent, (unsigned long long)files, (unsigned long long)has.rlim_max);
-	if (uid != 0 && getrlimit(RLIMIT_NPROC, &has) == 0 && has.rlim_max < processes)
+	if (uid != 0 && getrlimit(RLIMIT_NPROC, &has) == 0 && has.rlim_cur < processes)
 		return config_refuse(
-		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu processes; the hard limit is %llu",
-		    c->max_concurrent, (unsigned long long)processes, (unsigned long long)has.rlim_max);
+		    e, "WORKER_MAX_CONCURRENT", "is %u, which takes %llu processes; the limit is %llu (soft)",
+		    c->max_concurrent, (unsigned long long)processes, (unsigned long long)has.rlim_cur);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "execd/inflight.h"
 #include "execd/queue.h"
 #include "execd/records.h"
+#include "execd/starved.h"
 
 #include <errno.h>
 #include <string.h>
@@ -108,6 +109,8 @@ static bool nothing_is_owed(void)
 static void settle(void)
 {
 	start_waiting();
+	starved_look(self.loop, self.counters.running < self.config->max_concurrent && slots_idle() == 0 &&
+				    next_to_start() != NULL);
 	if (self.idle && !self.idle_timer.armed && nothing_is_owed())
 		loop_timer_set(self.loop, &self.idle_timer, clock_now_ms());
 }

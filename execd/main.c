@@ -271,16 +271,39 @@ static void start(void)
 		netd_proc_dial();
 }
 
+static void on_no_slot(struct loop_watch *watch, uint64_t now_ms)
+{
+	(void)watch;
+	(void)now_ms;
+	if (shutdown_begun())
+		return;
+	log_error("no slot is left that can be used");
+	shutdown_begin(&loop, 0, EXIT_FAILURE);
+}
+
+/* One that may come back does so: a proof may be late, a machine short of processes for a while. */
+static void watch_capacity(void)
+{
+	static struct loop_watch watch = {.silent = on_no_slot, .fd = -1};
+	static bool watched;
+	bool none = slots_capacity() == 0;
+
+	if (none == watched)
+		return;
+	watched = none;
+	if (none)
+		loop_watch_set(&loop, &watch, LIMIT_NO_SLOT_MS);
+	else
+		loop_watch_stop(&watch);
+}
+
 static int run(void)
 {
 	int exit_code;
 
 	while (!shutdown_done(&exit_code)) {
 		must(loop_pass(&loop, -1), "the event loop failed");
-		if (slots_capacity() == 0 && !shutdown_begun()) {
-			log_error("no slot is left that can be used");
-			shutdown_begin(&loop, 0, EXIT_FAILURE);
-		}
+		watch_capacity();
 	}
 	status_close();
 	log_info("stopped");

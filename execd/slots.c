@@ -84,14 +84,15 @@ bool slots_all_gone(void)
 	return pool_count(POOL_FREE) == POOL_SIZE && warden_pid() == 0 && !orphans_left();
 }
 
-/* What can run now or soon. A warden that cannot be had for long is no promise any more. */
+/* What can run now or soon. A warden that cannot be had for long is no promise any more, nor is one that has
+ * made no slot for long. */
 unsigned slots_capacity(void)
 {
-	unsigned abandoned = 0, usable = pool_usable();
+	unsigned abandoned = 0, usable = pool_usable() - pool_asked();
 
 	for (unsigned i = 0; i < POOL_SIZE; i++)
 		abandoned += pool.slots[i].abandoned && !pool.slots[i].replaced;
-	if (warden_down_ms() < LIMIT_WARDEN_DOWN_MS)
+	if (warden_down_ms() < LIMIT_WARDEN_DOWN_MS && !pool_is_barren())
 		usable = pool.config->max_concurrent;
 	return usable > abandoned ? usable - abandoned : 0;
 }
@@ -260,7 +261,7 @@ void slots_release(unsigned slot)
 	pool_renew(s);
 }
 
-static void kill_oldest_minder(void)
+static void kill_oldest_minder(const char *why)
 {
 	struct pool_slot *oldest = NULL;
 
@@ -272,9 +273,14 @@ static void kill_oldest_minder(void)
 	}
 	if (!oldest)
 		return;
-	log_warn("too many background processes: the oldest are killed", LOG_U64("minders", LIMIT_MINDERS),
-		 LOG_I64("pid", oldest->pid));
+	log_warn("the oldest background processes are killed", LOG_STR("why", why),
+		 LOG_U64("minders", slots_minders()), LOG_I64("pid", oldest->pid));
 	pool_leave(oldest);
+}
+
+void slots_give_up_minder(void)
+{
+	kill_oldest_minder("no slot");
 }
 
 void slots_mind(unsigned slot)
@@ -290,7 +296,7 @@ void slots_mind(unsigned slot)
 		return;
 	}
 	if (slots_minders() >= LIMIT_MINDERS)
-		kill_oldest_minder();
+		kill_oldest_minder("too many");
 	s->place = POOL_MINDER;
 	s->minded_at = ++pool.minders_made;
 	if (pool_send(s, &order) < 0)

@@ -84,10 +84,14 @@ void slots_kill_all(void);
 /* True when no slot, minder, orphan or warden is left after slots_kill_all. */
 bool slots_all_gone(void);
 
-/* Slots that can still be used (idle, or with an exec). Below 1: execd's turn to exit 1. */
+/* Slots that can still be used (idle, or with an exec), or soon. Below 1 for LIMIT_NO_SLOT_MS: execd's turn
+ * to exit 1. */
 unsigned slots_capacity(void);
 unsigned slots_idle(void);
 unsigned slots_minders(void);
+
+/* Where no slot can be had: the oldest minder is killed for one, and logged. Nothing where there is none. */
+void slots_give_up_minder(void);
 
 /* An idle slot's number, below 2 * LIMIT_CONCURRENT + LIMIT_MINDERS; it is the caller's until slots_release
  * or slots_mind. -EAGAIN: none is idle now. */

@@ -18,6 +18,7 @@ struct pool pool;
 
 static struct loop_timer ping_timer;
 static struct loop_timer help_timer;
+static unsigned barren_pings; /* in a row without any slot */
 
 void pool_emit(struct pool_slot *s, struct slot_event event)
 {
@@ -405,6 +406,11 @@ static void ping(struct pool_slot *s)
 		s->unanswered++;
 }
 
+bool pool_is_barren(void)
+{
+	return barren_pings >= LIMIT_NO_SLOT_MS / LIMIT_SLOT_PING_MS;
+}
+
 static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
 {
 	for (unsigned i = 0; i < POOL_SIZE; i++) {
@@ -412,6 +418,7 @@ static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
 			ping(&pool.slots[i]);
 	}
 	warden_tick();
+	barren_pings = pool_usable() > pool_asked() ? 0 : barren_pings + 1;
 	pool_fill();
 	loop_timer_set(pool.loop, timer, now_ms + LIMIT_SLOT_PING_MS);
 }

@@ -93,6 +93,8 @@ void pool_drain(struct pool_slot *s);
 void pool_free(struct pool_slot *s);
 /* The pings, and the help for slots that cannot kill by themselves; each LIMIT_SLOT_PING_MS. */
 void pool_start(void); /* before the warden */
+/* No slot was there to run anything at any ping for LIMIT_NO_SLOT_MS. */
+bool pool_is_barren(void);
 /* An idle slot whose warden has gone can only sweep: replaced, where that is less than it could do. */
 void pool_renew(struct pool_slot *s);
 void pool_renew_all(void);

@@ -170,3 +170,16 @@ Test(slots_pool, takes_pings_without_an_answer_for_silence)
 {
 	expect_silent_after(LIMIT_SLOT_SILENT_MS / LIMIT_SLOT_PING_MS);
 }
+
+Test(slots_pool, is_barren_after_a_long_time_without_any_slot)
+{
+	slot->place = POOL_FREE;
+	for (unsigned i = 0; i < LIMIT_NO_SLOT_MS / LIMIT_SLOT_PING_MS; i++) {
+		cr_assert_not(pool_is_barren(), "%u", i);
+		pass_interval();
+	}
+	cr_assert(pool_is_barren());
+	slot->place = POOL_IDLE;
+	pass_interval();
+	cr_assert_not(pool_is_barren());
+}
