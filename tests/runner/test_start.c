@@ -248,8 +248,8 @@ Test(start, checks_and_says_what_is_in_force)
 Test(start, sums_up_the_memory_of_the_worst_case)
 {
 	cr_assert_eq(program_run(&p, ARGS("--check"), ENV("WORKER_MAX_CONCURRENT=1"), NULL), 0);
-	cr_assert(strstr(p.said, "64 held, 16 of non-streaming output, 18 of one message"), "%s", p.said);
-	cr_assert(strstr(p.said, "at most 98 MiB"));
+	cr_assert(strstr(p.said, "68 held, 16 of non-streaming output, 18 of one message"), "%s", p.said);
+	cr_assert(strstr(p.said, "at most 102 MiB"));
 }
 
 static void expect_warning(const char *text, const char *const environment[])
