@@ -1,5 +1,6 @@
 /* The status file (STATUS_FILE): the state in key=value lines, for probes and people. One regular file,
- * overwritten in place by single writes of the same size. It never holds anything back: a full disk is logged once and tried again. */
+ * overwritten in place by single writes of the same size. It never holds anything back: a full disk is logged
+ * once and tried again. */
 #ifndef EXECD_STATUS_H
 #define EXECD_STATUS_H
 
