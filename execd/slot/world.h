@@ -14,7 +14,7 @@ struct slot_world {
 	const struct config *config;
 	const struct seccomp_program *inherited; /* the warden loads it, for slots and commands; NULL: none */
 	const struct seccomp_program *seccomp;   /* each command loads it before bash runs; NULL: none */
-	struct guard *guard; /* NULL: Landlock holds the commands' signals back */
+	struct guard *guard;                     /* NULL: Landlock holds the commands' signals back */
 	struct slots_plan plan;
 	pid_t warden;
 	int ruleset; /* kill: each slot enters it, and each command again; -1: none */
