@@ -540,15 +540,15 @@ Test(sched, a_shut_window_is_no_quiet)
 Test(sched, what_stood_in_stdout_when_reading_stopped_truncates)
 {
 	static const struct {
-		enum channel_reading reading;
 		uint64_t limit_ms;
+		enum channel_reading reading;
 		bool to_stderr;
 		bool truncated;
 	} cases[] = {
-	    {CHANNEL_READ_KEEP, LIMIT_LINGER_MS, false, true},
-	    {CHANNEL_READ_KILLED, LIMIT_AFTER_KILL_MS, false, true},
-	    {CHANNEL_READ_KEEP, LIMIT_LINGER_MS, true, false},
-	    {CHANNEL_READ_KILLED, LIMIT_AFTER_KILL_MS, true, false},
+	    {LIMIT_LINGER_MS, CHANNEL_READ_KEEP, false, true},
+	    {LIMIT_AFTER_KILL_MS, CHANNEL_READ_KILLED, false, true},
+	    {LIMIT_LINGER_MS, CHANNEL_READ_KEEP, true, false},
+	    {LIMIT_AFTER_KILL_MS, CHANNEL_READ_KILLED, true, false},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
