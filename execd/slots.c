@@ -51,6 +51,7 @@ int slots_start(struct loop *loop, const struct config *config,
 	pool.event = event;
 	pool.owner = owner;
 	pool.world.config = config;
+	pool.world.since = time(NULL);
 	slots_plan(config, &pool.world.plan);
 	if (!pool.world.seccomp)
 		pool.world.inherited =
@@ -99,7 +100,7 @@ unsigned slots_capacity(void)
 
 unsigned slots_idle(void)
 {
-	return pool_count(POOL_IDLE);
+	return pool.clearing ? 0 : pool_count(POOL_IDLE);
 }
 
 unsigned slots_minders(void)
@@ -109,6 +110,8 @@ unsigned slots_minders(void)
 
 int slots_take(void)
 {
+	if (pool.clearing)
+		return -EAGAIN;
 	for (unsigned i = 0; i < POOL_SIZE; i++) {
 		if (pool.slots[i].place == POOL_IDLE && pool.slots[i].source.fd >= 0) {
 			pool.slots[i].place = POOL_TAKEN;
@@ -209,6 +212,7 @@ int slots_run(unsigned slot, const struct slot_run *run, const int ours[3], cons
 	err = send_part(s, &order);
 	if (err < 0)
 		return err;
+	pool.unclear = pool.config->background_kill;
 	s->running = true;
 	s->said = POOL_SAID_NOTHING;
 	s->unread = false;

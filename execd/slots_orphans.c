@@ -39,6 +39,7 @@ static void tell(enum slot_event_kind kind, uint32_t count)
 		if (!s->dead || !s->running)
 			continue;
 		s->running = kind != SLOT_EMPTY;
+		clear_look();
 		if (s->running)
 			pool_replace(s);
 		pool_emit(s, (struct slot_event){.kind = kind, .count = count});
@@ -83,6 +84,7 @@ static void on_timer(struct loop_timer *timer, uint64_t now_ms)
 	if (found == 0) {
 		orphans.looking = false;
 		tell(SLOT_EMPTY, 0);
+		clear_look();
 		return;
 	}
 	if (now_ms - orphans.told_ms >= STILL_ALIVE_MS) {

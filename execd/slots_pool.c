@@ -168,6 +168,7 @@ static void emit_last(struct pool_slot *s, struct slot_event event)
 	s->running = false;
 	s->said = POOL_SAID_EMPTY;
 	help_rank(s, false);
+	clear_look();
 	pool_emit(s, event);
 }
 
@@ -418,6 +419,7 @@ static void on_ping_timer(struct loop_timer *timer, uint64_t now_ms)
 			ping(&pool.slots[i]);
 	}
 	warden_tick();
+	clear_tick();
 	barren_pings = pool_usable() > pool_asked() ? 0 : barren_pings + 1;
 	pool_fill();
 	loop_timer_set(pool.loop, timer, now_ms + LIMIT_SLOT_PING_MS);

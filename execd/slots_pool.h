@@ -55,7 +55,9 @@ struct pool {
 	void (*event)(void *owner, const struct slot_event *event);
 	void *owner;
 	struct slot_world world;
-	bool closing; /* slots_kill_all: nothing new */
+	bool closing;  /* slots_kill_all: nothing new */
+	bool unclear;  /* kill: an exec has run since System V IPC was cleared */
+	bool clearing; /* the warden is at it: nothing starts, for what would start must keep its own */
 	uint64_t minders_made;
 	pid_t spared; /* netd */
 	struct pool_slot slots[POOL_SIZE];
@@ -100,7 +102,16 @@ void pool_renew(struct pool_slot *s);
 void pool_renew_all(void);
 void pool_on_cloned(unsigned number, pid_t pid);
 
+/* slots_clear.c */
+/* When nothing runs any more: has the warden remove what was left in System V IPC. */
+void clear_look(void);
+/* It has (count), or cannot (it is gone). */
+void clear_done(uint32_t count);
+void clear_failed(void);
+void clear_tick(void); /* each LIMIT_SLOT_PING_MS */
+
 /* slots_warden.c */
+int warden_clear(void);
 int warden_start(void); /* at start: waits for its report */
 bool warden_is_up(void);
 pid_t warden_pid(void);

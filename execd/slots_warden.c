@@ -51,6 +51,8 @@ static int on_report(const struct slot_report *r)
 {
 	if (r->type == SLOT_REPORT_CLONED && warden.up && r->value < POOL_SIZE)
 		pool_on_cloned(r->value, r->pid);
+	else if (r->type == SLOT_REPORT_CLEARED && pool.clearing)
+		clear_done(r->value);
 	else if (r->type == SLOT_REPORT_WARDEN && !warden.up)
 		on_set_up(r->value);
 	else
@@ -150,6 +152,11 @@ int warden_clone(unsigned number, int other_end)
 	return slot_order_send(warden.source.fd, &order);
 }
 
+int warden_clear(void)
+{
+	return slot_order_send(warden.source.fd, &(struct slot_order){.type = SLOT_ORDER_CLEAR});
+}
+
 /* What it was asked for and did not answer is lost; what it cloned unanswered ends by the end of its socket.
  */
 static void forget_asked(void)
@@ -169,6 +176,7 @@ void warden_reaped(int wait_status)
 	close_socket();
 	warden.pid = 0;
 	forget_asked();
+	clear_failed();
 	if (pool.closing)
 		return;
 	log_warn("warden died", LOG_I64("status", wait_status));

@@ -167,6 +167,7 @@ static bool report_valid(const struct slot_report *r)
 		return r->pid > 0 || (r->pid < 0 && r->pid >= -ERRNO_MAX);
 	case SLOT_REPORT_STILL_ALIVE:
 	case SLOT_REPORT_MINDING:
+	case SLOT_REPORT_CLEARED:
 		return r->value <= INT32_MAX;
 	case SLOT_REPORT_STARTED:
 		return r->value <= ERRNO_MAX;

@@ -22,7 +22,8 @@ enum slot_order_type {
 	SLOT_ORDER_PING,
 	/* execd → warden */
 	SLOT_ORDER_CLONE, /* value: a number, comes back in CLONED; one descriptor: the new slot's end */
-	SLOT_ORDER_LAST = SLOT_ORDER_CLONE,
+	SLOT_ORDER_CLEAR, /* no exec runs: remove what they left in System V IPC */
+	SLOT_ORDER_LAST = SLOT_ORDER_CLEAR,
 };
 
 enum slot_report_type {
@@ -37,10 +38,11 @@ enum slot_report_type {
 	SLOT_REPORT_MINDING,      /* value: how many */
 	SLOT_REPORT_PONG,
 	/* warden → execd */
-	SLOT_REPORT_WARDEN, /* value: 0, or OUTCOME_START_VALUE of what could not be set up (the warden ends)
-			     */
-	SLOT_REPORT_CLONED, /* value: the CLONE's; pid, or a negative errno */
-	SLOT_REPORT_LAST = SLOT_REPORT_CLONED,
+	SLOT_REPORT_WARDEN,  /* value: 0, or OUTCOME_START_VALUE of what could not be set up (the warden ends)
+			      */
+	SLOT_REPORT_CLONED,  /* value: the CLONE's; pid, or a negative errno */
+	SLOT_REPORT_CLEARED, /* value: how many */
+	SLOT_REPORT_LAST = SLOT_REPORT_CLEARED,
 };
 
 #define SLOT_ORDER_HEADER 8u

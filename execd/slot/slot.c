@@ -229,6 +229,7 @@ static void on_order(struct slot_order *order)
 		report(SLOT_REPORT_PONG, 0);
 		break;
 	case SLOT_ORDER_CLONE:
+	case SLOT_ORDER_CLEAR:
 		_exit(1);
 	}
 }

@@ -11,6 +11,7 @@
 #include "execd/slot/proc.h"
 #include "execd/slot/protocol.h"
 #include "execd/slot/slot.h"
+#include "execd/slot/sysv.h"
 #include "execd/slot/world.h"
 
 #include <errno.h>
@@ -180,6 +181,14 @@ static void clone_slot(int fd, struct slot_order *order, const struct slot_world
 	slot_report_send(fd, &report, true);
 }
 
+static void clear(int fd, const struct slot_world *world)
+{
+	struct slot_report report = {.type = SLOT_REPORT_CLEARED};
+
+	report.value = sysv_clear(world->since, getppid());
+	slot_report_send(fd, &report, true);
+}
+
 _Noreturn void warden_main(int fd, struct slot_world *world)
 {
 	static uint8_t buf[SLOT_ORDER_MAX];
@@ -194,6 +203,8 @@ _Noreturn void warden_main(int fd, struct slot_world *world)
 	while ((n = slot_order_receive(fd, buf, false, &order)) > 0 || n == -EAGAIN) {
 		if (n > 0 && order.type == SLOT_ORDER_CLONE)
 			clone_slot(fd, &order, world);
+		else if (n > 0 && order.type == SLOT_ORDER_CLEAR)
+			clear(fd, world);
 	}
 	_exit(0);
 }

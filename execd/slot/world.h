@@ -5,6 +5,7 @@
 #include "execd/slots.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 struct config;
 struct guard;
@@ -17,7 +18,8 @@ struct slot_world {
 	struct guard *guard;                     /* NULL: Landlock holds the commands' signals back */
 	struct slots_plan plan;
 	pid_t warden;
-	int ruleset; /* kill: each slot enters it, and each command again; -1: none */
+	time_t since; /* of the worker's start, by the wall clock */
+	int ruleset;  /* kill: each slot enters it, and each command again; -1: none */
 };
 
 /* Closes every descriptor but those in keep (count of them, in any order; below 0 is skipped) and 0 to 2. 0

@@ -57,6 +57,11 @@ void warden_reaped(int wait_status)
 	(void)wait_status;
 }
 
+int warden_clear(void)
+{
+	return -1;
+}
+
 void warden_stop(void)
 {
 }
@@ -183,6 +188,7 @@ Test(slots_reports, are_believed_in_their_turn_only)
 	    [SLOT_REPORT_PONG - SLOT_REPORT_READY] = ".xxxxxxxxx",
 	    [SLOT_REPORT_WARDEN - SLOT_REPORT_READY] = "..........",
 	    [SLOT_REPORT_CLONED - SLOT_REPORT_READY] = "..........",
+	    [SLOT_REPORT_CLEARED - SLOT_REPORT_READY] = "..........",
 	};
 
 	for (unsigned type = SLOT_REPORT_READY; type <= SLOT_REPORT_LAST; type++) {
