@@ -242,6 +242,6 @@ Test(hostile_relay, that_talks_nonsense)
 
 	for (size_t i = 0; i < sizeof flood; i++)
 		flood[i] = (uint8_t)(i * 167 + (i >> 5) * 29);
-	survive(&(struct attack){"why=\"the peer does not speak HTTP/2\"", false, flood, sizeof flood, flood,
+	survive(&(struct attack){": the peer does not speak HTTP/2\"", false, flood, sizeof flood, flood,
 				 sizeof flood});
 }
