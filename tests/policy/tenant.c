@@ -215,6 +215,12 @@ static int oom_score(pid_t pid)
 	return open_file("oom_score_adj", O_WRONLY);
 }
 
+static int autogroup(pid_t pid)
+{
+	(void)pid;
+	return open_file("autogroup", O_WRONLY);
+}
+
 static const struct {
 	char group;
 	const char *name;
@@ -247,6 +253,7 @@ static const struct {
     {'p', "ioprio_set", io_priority},
     {'c', "sched_setaffinity", bind_cpu},
     {'o', "oom_score_adj", oom_score},
+    {'o', "autogroup", autogroup},
 };
 
 #define GROUPS "stlpco"

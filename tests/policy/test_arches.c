@@ -86,7 +86,7 @@ static bool conditional(const char *name)
 	return false;
 }
 
-Test(arches, the_aarch64_program_means_what_the_text_says, .timeout = 60)
+Test(arches, the_aarch64_program_means_what_the_text_says, .timeout = 240)
 {
 	static uint64_t values[VALUES];
 
@@ -103,7 +103,7 @@ Test(arches, the_aarch64_program_means_what_the_text_says, .timeout = 60)
 	}
 }
 
-Test(arches, the_x86_64_program_means_what_the_text_says, .timeout = 60)
+Test(arches, the_x86_64_program_means_what_the_text_says, .timeout = 240)
 {
 	static uint64_t values[VALUES];
 

@@ -32,6 +32,12 @@ static void need_scopes(void)
 		cr_skip_test("no Landlock with scopes");
 }
 
+static void need_landlock(void)
+{
+	if (landlock_abi() < LANDLOCK_ABI_REFER)
+		cr_skip_test("no Landlock");
+}
+
 static void expect(const struct relay_exec *exec, const char *name, const char *rights)
 {
 	char want[64], *out = strndup((const char *)exec->out.at, exec->out.size);
@@ -41,11 +47,13 @@ static void expect(const struct relay_exec *exec, const char *name, const char *
 	free(out);
 }
 
-static void expect_rights(const char *const *settings, const struct rights *r)
+static void expect_rights_of(const char *program, const char *const *settings, const struct rights *r)
 {
 	struct relay_exec *other, *exec;
-	struct stage *s = stage_open(settings);
+	struct stage *s = stage_prepare();
 
+	worker_start_program(&s->worker, s->relay, program, settings);
+	stage_reattach(s);
 	other = stage_exec(s, "printf '%%-7d\n' $$; exec sleep %s", s->mark);
 	cr_assert(relay_wait_bytes(other, 8, STAGE_WAIT_MS));
 	exec = stage_exec(
@@ -61,6 +69,11 @@ static void expect_rights(const char *const *settings, const struct rights *r)
 	expect(exec, "other", r->other);
 	expect(exec, "own", r->own);
 	stage_close(s);
+}
+
+static void expect_rights(const char *const *settings, const struct rights *r)
+{
+	expect_rights_of("execd", settings, r);
 }
 
 static const char *const keep[] = {"SANDBOX_BACKGROUND=keep", NULL};
@@ -178,6 +191,37 @@ Test(tenant, kill_of_two_users_without_landlock)
 	need_root();
 	outer_no_landlock();
 	expect_rights(kill_apart, &apart_old);
+}
+
+/* --- Landlock ABI 5: domains without scopes --- */
+
+static void expect_old_rights(const char *const *settings, struct rights r, const char *other)
+{
+	need_landlock();
+	r.other = other;
+	expect_rights_of("tests/old/execd", settings, &r);
+}
+
+Test(tenant, keep_of_one_user_without_scopes)
+{
+	expect_old_rights(keep, geteuid() == 0 ? root_old : one_old, "stl.co");
+}
+
+Test(tenant, kill_of_one_user_without_scopes)
+{
+	expect_old_rights(kill_all, geteuid() == 0 ? root_old : one_old, "s...co");
+}
+
+Test(tenant, keep_of_two_users_without_scopes)
+{
+	need_root();
+	expect_old_rights(keep_apart, apart_old, "stl.co");
+}
+
+Test(tenant, kill_of_two_users_without_scopes)
+{
+	need_root();
+	expect_old_rights(kill_apart, apart_old, "s...co");
 }
 
 /* --- execd as process 1 --- */
