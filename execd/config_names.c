@@ -88,7 +88,7 @@ bool config_names_is_ours(const char *name, size_t length)
 	if (has_prefix(name, length))
 		return true;
 	setting = nearest(name, length, true, &d);
-	return length <= COMPARED && d <= (strlen(setting) >= LONG ? 2u : 1u);
+	return setting && length <= COMPARED && d <= (strlen(setting) >= LONG ? 2u : 1u);
 }
 
 const char *config_names_nearest(const char *name, size_t length)
