@@ -114,7 +114,7 @@ static pid_t start(void (*prepare)(void))
 	pid_t execd;
 
 	program_start(&p, (const char *const[]){program_built("execd"), NULL}, ENVIRONMENT, prepare);
-	cr_assert(program_wait_said(&p, "msg=connected", PROGRAM_WAIT_MS), "%s", p.said);
+	cr_assert(program_wait_said(&p, "msg=jailed", PROGRAM_WAIT_MS), "%s", p.said);
 	execd = program_child(p.pid, "execd", 0);
 	return execd ? execd : p.pid;
 }

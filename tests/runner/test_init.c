@@ -44,7 +44,7 @@ static void start(void)
 		      (const char *const[]){"PATH=/usr/bin:/bin", "SANDBOX_ID=t", "SANDBOX_TOKEN=tkn-77",
 					    address, NULL},
 		      space_own_proc);
-	cr_assert(program_wait_said(&p, "msg=connected", PROGRAM_WAIT_MS), "%s", p.said);
+	cr_assert(program_wait_said(&p, "msg=jailed", PROGRAM_WAIT_MS), "%s", p.said);
 }
 
 static pid_t worker(void)
