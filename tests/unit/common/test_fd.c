@@ -13,6 +13,7 @@
 #define WAIT_MS 20000u
 
 /* The C library's, replaced. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int close_range(unsigned first, unsigned last, int flags)
 {
 	(void)first;
@@ -22,6 +23,7 @@ int close_range(unsigned first, unsigned last, int flags)
 	return -1;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int getrlimit(__rlimit_resource_t resource, struct rlimit *limit)
 {
 	if (resource == RLIMIT_NOFILE) {
