@@ -52,7 +52,7 @@ static bool is_ours(const struct search *s, const struct ipc_perm *perm, time_t 
 static void each_segment(struct search *s)
 {
 	struct shm_info info;
-	struct shmid_ds d;
+	struct shmid_ds d = {0};
 	int last = shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info);
 
 	for (int i = 0; i <= last; i++) {
@@ -66,7 +66,7 @@ static void each_segment(struct search *s)
 static void each_queue(struct search *s)
 {
 	struct msginfo info;
-	struct msqid_ds d;
+	struct msqid_ds d = {0};
 	int last = msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&info);
 
 	for (int i = 0; i <= last; i++) {
@@ -80,7 +80,7 @@ static void each_queue(struct search *s)
 static void each_array(struct search *s)
 {
 	struct seminfo info;
-	struct semid_ds d;
+	struct semid_ds d = {0};
 	int last = semctl(0, 0, SEM_INFO, (union semun){.info = &info});
 
 	for (int i = 0; i <= last; i++) {

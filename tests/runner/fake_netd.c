@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "dumpable %d\n", prctl(PR_GET_DUMPABLE));
 	fprintf(stderr, "no_new_privs %d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 	fprintf(stderr, "death signal %d\n", death);
-	fprintf(stderr, "core %llu\n", (unsigned long long)core.rlim_max);
+	fprintf(stderr, "core %llu\n", (unsigned long long)core.rlim_cur);
 	fprintf(stderr, "own session %d\n", getsid(0) == getpid());
 	fprintf(stderr, "arguments %d %s\n", argc, argv[0]);
 	fprintf(stderr, "environment %d\n", environ[0] != NULL);

@@ -177,7 +177,7 @@ Test(slots_reports, are_believed_in_their_turn_only)
 {
 	/* In the order of enum stage. */
 	static const char *const may[SLOT_REPORT_LAST - SLOT_REPORT_READY + 1] = {
-	    [SLOT_REPORT_READY - SLOT_REPORT_READY] = "x.........",
+	    [0] = "x.........", /* SLOT_REPORT_READY */
 	    [SLOT_REPORT_TOOK - SLOT_REPORT_READY] = "..x....x..",
 	    [SLOT_REPORT_STARTED - SLOT_REPORT_READY] = "...x......",
 	    [SLOT_REPORT_START_FAILED - SLOT_REPORT_READY] = "...x......",
