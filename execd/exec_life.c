@@ -398,12 +398,16 @@ bool exec_life_recall(struct exec *exec)
 	return true;
 }
 
+bool exec_life_may_run_again(const struct exec *exec)
+{
+	return exec->state == EXEC_LOADING && !exec->fetching && exec->tries < LIMIT_SLOT_TRIES;
+}
+
 void exec_life_slot_unread(struct exec *exec)
 {
 	const struct slot_event failed = {.value = OUTCOME_START_VALUE(START_SLOT, ECONNRESET)};
-	bool again = exec->state == EXEC_LOADING && !exec->fetching && exec->tries < LIMIT_SLOT_TRIES;
 
-	exec_life_step(exec, again ? EXEC_ON_UNREAD : EXEC_ON_START_FAILED,
+	exec_life_step(exec, exec_life_may_run_again(exec) ? EXEC_ON_UNREAD : EXEC_ON_START_FAILED,
 		       &(struct exec_note){.slot = &failed});
 }
 

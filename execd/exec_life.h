@@ -40,6 +40,9 @@ bool exec_life_recall(struct exec *exec);
  * the way from netd; then it counts as one that could not be started. */
 void exec_life_slot_unread(struct exec *exec);
 
+/* Nothing of it ran, so EXEC_ON_UNREAD may have it wait for another slot. */
+bool exec_life_may_run_again(const struct exec *exec);
+
 /* The exec's timer has fired. True where it was to end the wait for a proof and comes so late that all of us
  * must have been stopped meanwhile, the slot too: it is set anew, for a moment in which the slot can say what
  * it could not. */

@@ -154,8 +154,7 @@ void exec_report_reused(uint64_t req_id)
 
 void exec_report_again(const struct exec *exec)
 {
-	log_info("slot lost before the start", LOG_U64("req_id", exec->req_id),
-		 LOG_U64("tries", exec->tries));
+	log_info("to be started again", LOG_U64("req_id", exec->req_id), LOG_U64("tries", exec->tries));
 }
 
 void exec_report_stray(const struct exec *exec, enum exec_event event)

@@ -29,13 +29,18 @@ static struct {
 	struct loop_timer kill_timer; /* the end of the grace */
 	struct loop_timer last_timer; /* shutdown waits no longer */
 	struct loop_timer idle_timer; /* calls idle from the loop, never from inside a call */
+
+	struct loop_timer room_timer; /* nothing starts until what was given up for it is gone */
 } self;
+
+#define ROOM_MS 200u
 
 /* --- places --- */
 
 static bool place_is_free(void)
 {
-	return self.counters.running < self.config->max_concurrent && slots_idle() > 0;
+	return self.counters.running < self.config->max_concurrent && slots_idle() > 0 &&
+	       !self.room_timer.armed;
 }
 
 /* False when the pool has none after all. */
@@ -288,6 +293,24 @@ void execs_channel_writable(void)
 	settle();
 }
 
+static void room_is_made(struct loop_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+	settle();
+}
+
+/* What was left behind holds the processes that bash needs: it goes before a command is refused. */
+static bool make_room(struct exec *e, const struct slot_event *event)
+{
+	if (event->value != OUTCOME_START_VALUE(START_PROCESS, EAGAIN) || !exec_life_may_run_again(e) ||
+	    !slots_give_up_minder())
+		return false;
+	loop_timer_set(self.loop, &self.room_timer, clock_now_ms() + ROOM_MS);
+	exec_life_step(e, EXEC_ON_UNREAD, NULL);
+	return true;
+}
+
 void execs_on_slot(void *owner, const struct slot_event *event)
 {
 	static const enum exec_event events[] = {
@@ -302,8 +325,11 @@ void execs_on_slot(void *owner, const struct slot_event *event)
 	};
 	struct exec *e = inflight_of_slot(event->slot);
 	struct exec_note note = {.slot = event};
+	bool waits = e && event->kind == SLOT_START_FAILED && make_room(e, event);
 
 	(void)owner;
+	if (waits)
+		e = NULL;
 	if (e && event->kind == SLOT_UNREAD)
 		exec_life_slot_unread(e);
 	else if (e && event->kind == SLOT_MINDING && self.config->background_kill)
@@ -446,6 +472,7 @@ int execs_init(struct loop *loop, const struct config *config)
 	self.kill_timer.fire = grace_is_over;
 	self.last_timer.fire = waits_no_longer;
 	self.idle_timer.fire = is_idle;
+	self.room_timer.fire = room_is_made;
 	exec_life_init(loop, &self.counters, expired);
 	return 0;
 }

@@ -265,7 +265,7 @@ void slots_release(unsigned slot)
 	pool_renew(s);
 }
 
-static void kill_oldest_minder(const char *why)
+static bool kill_oldest_minder(const char *why)
 {
 	struct pool_slot *oldest = NULL;
 
@@ -276,15 +276,16 @@ static void kill_oldest_minder(const char *why)
 			oldest = s;
 	}
 	if (!oldest)
-		return;
+		return false;
 	log_warn("the oldest background processes are killed", LOG_STR("why", why),
 		 LOG_U64("minders", slots_minders()), LOG_I64("pid", oldest->pid));
 	pool_leave(oldest);
+	return true;
 }
 
-void slots_give_up_minder(void)
+bool slots_give_up_minder(void)
 {
-	kill_oldest_minder("no slot");
+	return kill_oldest_minder("no process to be had");
 }
 
 void slots_mind(unsigned slot)

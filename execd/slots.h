@@ -90,8 +90,9 @@ unsigned slots_capacity(void);
 unsigned slots_idle(void);
 unsigned slots_minders(void);
 
-/* Where no slot can be had: the oldest minder is killed for one, and logged. Nothing where there is none. */
-void slots_give_up_minder(void);
+/* Where processes for a slot or for bash cannot be had: the oldest minder is killed for them, and logged.
+ * False where there is none. */
+bool slots_give_up_minder(void);
 
 /* An idle slot's number, below 2 * LIMIT_CONCURRENT + LIMIT_MINDERS; it is the caller's until slots_release
  * or slots_mind. -EAGAIN: none is idle now. */

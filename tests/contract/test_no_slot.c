@@ -26,7 +26,7 @@ static void few_processes(void)
 	setrlimit(RLIMIT_NPROC, &(struct rlimit){PROCESSES, PROCESSES});
 }
 
-static struct stage *open_with_few(void)
+static struct stage *open_with_few(const char *concurrent)
 {
 	char user[64];
 	struct stage *s;
@@ -36,8 +36,7 @@ static struct stage *open_with_few(void)
 	other = 1000000 + (uid_t)(clock_now_us() % 1000000);
 	snprintf(user, sizeof user, "SANDBOX_USER=%u", other);
 	s = stage_prepare();
-	worker_start_prepared(&s->worker, s->relay, WORKER_SETTINGS(user, "WORKER_MAX_CONCURRENT=1"),
-			      few_processes);
+	worker_start_prepared(&s->worker, s->relay, WORKER_SETTINGS(user, concurrent), few_processes);
 	stage_reattach(s);
 	return s;
 }
@@ -67,7 +66,7 @@ static void give_back(const pid_t pids[PROCESSES])
 
 Test(no_slot, ends_the_wait_by_an_error_and_the_worker_goes_on)
 {
-	struct stage *s = open_with_few();
+	struct stage *s = open_with_few("WORKER_MAX_CONCURRENT=1");
 	struct relay_exec *waiting;
 	pid_t pids[PROCESSES], slot;
 	uint64_t start;
@@ -88,9 +87,9 @@ Test(no_slot, ends_the_wait_by_an_error_and_the_worker_goes_on)
 }
 
 /* It fills up again what is given back, also what the leader gives back, in the quiet time that follows. */
-Test(no_slot, is_had_from_what_was_left_behind)
+static void fill_and_run(const char *concurrent)
 {
-	struct stage *s = open_with_few();
+	struct stage *s = open_with_few(concurrent);
 	struct relay_exec *filler, *next;
 
 	cr_assert_eq(chmod(s->folder, 0777), 0);
@@ -108,6 +107,17 @@ Test(no_slot, is_had_from_what_was_left_behind)
 	while (next->terminal_count == 0 && clock_now_ms() - next->sent_ms < LIMIT_SLOT_WAIT_MS)
 		relay_run(s->relay, 100);
 	stage_expect_end(next, 7);
-	cr_assert(worker_said(&s->worker, "why=\"no slot\""));
+	cr_assert(worker_said(&s->worker, "why=\"no process to be had\""));
 	stage_close(s);
+}
+
+Test(no_slot, is_had_from_what_was_left_behind)
+{
+	fill_and_run("WORKER_MAX_CONCURRENT=1");
+}
+
+/* Slots are there, but no process for bash. */
+Test(no_slot, nor_is_a_process_for_bash_refused_before_what_was_left_behind_is_given_up)
+{
+	fill_and_run("WORKER_MAX_CONCURRENT=3");
 }

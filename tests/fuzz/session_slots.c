@@ -137,8 +137,9 @@ unsigned slots_minders(void)
 	return 0;
 }
 
-void slots_give_up_minder(void)
+bool slots_give_up_minder(void)
 {
+	return false;
 }
 
 int slots_take(void)

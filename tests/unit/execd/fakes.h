@@ -36,7 +36,8 @@ static struct {
 
 	/* Slots: those below max_concurrent exist at start; SLOT_READY makes more. */
 	enum { FAKE_ABSENT, FAKE_IDLE, FAKE_TAKEN, FAKE_ABANDONED } slots[FAKE_SLOTS];
-	bool replaced; /* those that are abandoned */
+	bool replaced;    /* those that are abandoned */
+	unsigned minders; /* that can be given up */
 	int pipes_error;
 	int run_error;
 	int command_error;
@@ -192,9 +193,10 @@ bool slots_replaced(unsigned slot)
 	return slot < FAKE_SLOTS && fake.slots[slot] == FAKE_ABANDONED && fake.replaced;
 }
 
-void slots_give_up_minder(void)
+bool slots_give_up_minder(void)
 {
 	trace("give up;");
+	return fake.minders > 0 && fake.minders--;
 }
 
 static inline void slot_event(struct slot_event event)

@@ -97,3 +97,28 @@ Test(execs_starved, was_not_while_all_of_it_was_frozen)
 	pass_ms(1000);
 	expect("");
 }
+
+/* A slot is there, but no process for bash. */
+static void has_no_process(void)
+{
+	begin(1);
+	exec_short(1);
+	forget_trace();
+}
+
+Test(execs_starved, gives_up_what_was_left_behind_for_bash_itself)
+{
+	has_no_process();
+	fake.minders = 1;
+	slot_says(SLOT_START_FAILED, 0, .value = OUTCOME_START_VALUE(START_PROCESS, EAGAIN));
+	expect("give up;release 0;");
+	pass_ms(1000);
+	expect("fetch 1@0;");
+}
+
+Test(execs_starved, refuses_when_nothing_was_left_behind)
+{
+	has_no_process();
+	slot_says(SLOT_START_FAILED, 0, .value = OUTCOME_START_VALUE(START_PROCESS, EAGAIN));
+	expect("give up;release 0;ended 1 start:196619 nothing;");
+}
