@@ -64,7 +64,8 @@ int log_own_stderr(void)
 
 	if (flags < 0 || fstat(STDERR_FILENO, &st) < 0)
 		return -errno;
-	if ((flags & O_ACCMODE) == O_RDONLY || (!S_ISFIFO(st.st_mode) && !isatty(STDERR_FILENO)))
+	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_NONBLOCK) ||
+	    (!S_ISFIFO(st.st_mode) && !isatty(STDERR_FILENO)))
 		return 0;
 	fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)

@@ -51,7 +51,8 @@ int slots_start(struct loop *loop, const struct config *config,
 	pool.event = event;
 	pool.owner = owner;
 	pool.world.config = config;
-	pool.world.since = time(NULL);
+	if (config->background_kill)
+		pool.world.since = time(NULL);
 	slots_plan(config, &pool.world.plan);
 	if (!pool.world.seccomp)
 		pool.world.inherited =

@@ -66,6 +66,7 @@ static void own_process(void)
 		fatalx("cannot become non-dumpable");
 	close_range(CHANNEL_FD + 1, ~0u, 0);
 	dispositions_ignore_all_but(DISPOSITIONS_FAULTS);
+	(void)log_own_stderr(); /* where execd could not make it its own, we cannot either: a timer */
 }
 
 /* From the settings to the verdict. The order is the point: files are read, then the jail shuts, then the

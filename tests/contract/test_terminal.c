@@ -3,7 +3,9 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -67,6 +69,53 @@ Test(terminal, that_nobody_reads_stops_nothing)
 	stage_wait_out(exec, "up\n");
 	process_kill(s->worker.pid, SIGTERM);
 	stage_expect_end(exec, -1);
+	stage_close(s);
+	close(master);
+}
+
+/* As after su(1): nobody of ours may open it anew. */
+static void stderr_is_anothers(void)
+{
+	stderr_is_the_terminal();
+	if (setgroups(0, NULL) < 0 || setresgid(65532, 65532, 65532) < 0 ||
+	    setresuid(65532, 65532, 65532) < 0)
+		_exit(126);
+}
+
+static bool catches(pid_t pid, int signal)
+{
+	char path[64], line[256];
+	unsigned long long caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	cr_assert(f);
+	while (fgets(line, sizeof line, f))
+		sscanf(line, "SigCgt: %llx", &caught);
+	fclose(f);
+	return caught >> (signal - 1) & 1;
+}
+
+/* Its log has a timer, too, and the jail lets it use that. */
+Test(terminal, of_another_user_that_nobody_reads_stops_no_netd)
+{
+	struct relay_exec *exec;
+	struct stage *s;
+	int master;
+
+	if (geteuid() != 0)
+		cr_skip_test("another user needs root");
+	master = open_terminal();
+	s = stage_prepare();
+	worker_start_prepared(&s->worker, s->relay, (const char *const[]){NULL}, stderr_is_anothers);
+	stage_reattach(s);
+	exec = stage_exec(s, "echo up; sleep 1; exit 3");
+	stage_wait_out(exec, "up\n");
+	cr_assert(catches(process_child(s->worker.pid, "netd"), SIGALRM));
+	fill(master);
+	relay_goaway(s->attached);
+	stage_expect_end(exec, 3);
 	stage_close(s);
 	close(master);
 }

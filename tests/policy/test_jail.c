@@ -330,7 +330,6 @@ BODY(call_exec_memory, (long)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE
 BODY(call_mprotect, mprotect(NULL, 4096, PROT_EXEC))
 BODY(call_ptrace, syscall(SYS_ptrace, 0, 0, 0, 0))
 BODY(call_sigaction, sigaction(SIGSYS, &(struct sigaction){.sa_handler = SIG_IGN}, NULL))
-BODY(call_sigreturn, syscall(SYS_rt_sigreturn))
 BODY(call_mask, syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, NULL, 8))
 BODY(call_dumpable, prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
 BODY(call_unknown, syscall(4000))
@@ -365,7 +364,6 @@ Test(jail, names_the_call_that_ended_it)
 	    {call_mprotect, "mprotect"},
 	    {call_ptrace, "ptrace"},
 	    {call_sigaction, "rt_sigaction"},
-	    {call_sigreturn, "rt_sigreturn"},
 	    {call_mask, "rt_sigprocmask"},
 	    {call_dumpable, "prctl"},
 	    {call_unknown, "unknown"},
