@@ -88,8 +88,10 @@ static void on_tick(struct loop_timer *timer, uint64_t now_ms)
 	struct pollfd p = {.fd = w->fd, .events = POLLIN};
 
 	w->left_ms -= w->tick_ms;
-	if (w->left_ms == 0 && poll(&p, 1, 0) == 1)
+	if (w->left_ms == 0 && !w->spared && poll(&p, 1, 0) == 1) {
+		w->spared = true;
 		w->left_ms = w->tick_ms;
+	}
 	if (w->left_ms == 0)
 		w->silent(w, now_ms);
 	else
@@ -101,6 +103,7 @@ void loop_watch_set(struct loop *loop, struct loop_watch *watch, uint32_t ms)
 	watch->loop = loop;
 	watch->timer.fire = on_tick;
 	watch->timer.owner = watch;
+	watch->spared = false;
 	watch->left_ms = ms > 0 ? ms : 1;
 	watch->tick_ms = (watch->left_ms + WATCH_TICKS - 1) / WATCH_TICKS;
 	next_tick(watch, clock_now_ms());

@@ -50,7 +50,8 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer);
 
 /* Waits for a sign of life, in ticks of its own: however far the clock has jumped, while this process or the
  * machine was stopped, one tick is over, and the other side gets the rest of the time to say what it was kept
- * from saying. And what has said something that is not read yet is not silent. */
+ * from saying. And what has said something that is not read yet is not silent: it gets a tick more, in which
+ * we read it, unless we do not read because it takes nothing from us. */
 struct loop_watch {
 	void (*silent)(struct loop_watch *watch, uint64_t now_ms);
 	void *owner;
@@ -59,6 +60,7 @@ struct loop_watch {
 	struct loop_timer timer;
 	uint32_t tick_ms;
 	uint32_t left_ms;
+	bool spared; /* for what was there to read when the time was up */
 };
 
 /* Starts, or starts anew, with ms to go. silent, owner and fd are the caller's to set before. */
