@@ -1,6 +1,7 @@
 """nginx, HAProxy and nghttpx as sandbox-worker-relay(7) says to set them up: the examples are read from the page, and only
 addresses, files and limits are put in."""
 import os
+import random
 import re
 import shutil
 import socket
@@ -28,9 +29,12 @@ def put_in(text, values):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Not of those that the kernel gives away: another connection could have it before the box listens."""
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def accepts(port):
@@ -116,7 +120,11 @@ class Field:
     def start_box(self):
         with open(self.path("box.log"), "ab") as f:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
-        wait_for(lambda: accepts(self.port), f"{self.box.NAME} does not listen")
+        wait_for(lambda: accepts(self.port), self.silence)
+
+    def silence(self):
+        with open(self.path("box.log"), encoding="utf-8", errors="replace") as f:
+            return f"{self.box.NAME} does not listen (exit code {self.process.poll()}): {f.read()[-500:]}"
 
     def stop_box(self):
         self.process.terminate()
