@@ -6,6 +6,7 @@
 #include "common/limits.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -41,19 +42,31 @@ static struct stage *open_with_few(const char *concurrent)
 	return s;
 }
 
+/* Each is the user's own before this returns. */
 static void use_up(pid_t pids[PROCESSES])
 {
+	int ready[2];
+	char byte;
+
+	cr_assert_eq(pipe2(ready, O_CLOEXEC), 0);
 	for (int i = 0; i < PROCESSES; i++) {
+		const pid_t test = getpid();
+
 		pids[i] = fork();
 		cr_assert_geq(pids[i], 0);
 		if (pids[i] == 0) {
 			if (setresgid(other, other, other) < 0 || setresuid(other, other, other) < 0)
 				_exit(1);
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != test || write(ready[1], "", 1) != 1)
+				_exit(1);
 			for (;;)
 				pause();
 		}
+		cr_assert_eq(read(ready[0], &byte, 1), 1);
 	}
+	close(ready[0]);
+	close(ready[1]);
 }
 
 static void give_back(const pid_t pids[PROCESSES])

@@ -10,8 +10,25 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+uint16_t peer_port(void)
+{
+	for (;;) {
+		struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+		FD_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		uint16_t port;
+
+		if (fd < 0 || getrandom(&port, sizeof port, 0) != sizeof port)
+			abort();
+		port = (uint16_t)(20000 + port % 10000);
+		a.sin_port = htons(port);
+		if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0)
+			return port;
+	}
+}
 
 void peer_deaf(const char *address, uint16_t *port)
 {

@@ -8,6 +8,10 @@
  */
 uint16_t peer_start(void (*script)(int listener, void *arg), void *arg);
 
+/* A port at which nobody listens or connects on any IPv4 address of this host, and none that the kernel gives
+ * away (ip_local_port_range): a test that needs one port at several addresses has it free at each. */
+uint16_t peer_port(void);
+
 /* A listening socket on 127.0.0.1, at *port, or at any where that is 0; *port is its port. */
 int peer_listen(uint16_t *port);
 
